@@ -5,16 +5,10 @@ It runs the file of the script: in `scripts/` of a checkout, or in `jaxzero/scri
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import ends_at_once, install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a moment, a script's own a second
-
 import runpy
 import sys
 
 from jaxzero import __version__
-from jaxzero.errors import nearest, shortened
 from jaxzero.host.files import shipped_folder
 
 COMMANDS = {
@@ -33,26 +27,23 @@ COMMANDS = {
 
 def main() -> None:
     """Run the script that the first argument names; bad input ends with exit code 2."""
-    install()
-    with ends_at_once():
-        match sys.argv[1:]:
-            case ["--version"]:
-                print(f"jaxzero {__version__}")
-            case [] | ["-h" | "--help"]:
-                print("usage: jaxzero COMMAND ... (jaxzero COMMAND --help explains it)\n")
-                for name, meaning in COMMANDS.items():
-                    print(f"  {name:<11}  {meaning}")
-            case [name, *options] if name in COMMANDS:
-                # The parser of the script takes its name from the first word.
-                sys.argv = [f"jaxzero {name}", *options]
-                script = runpy.run_path(str(shipped_folder("scripts") / f"{name}.py"))
-                from jaxzero.cli import run_script
+    match sys.argv[1:]:
+        case ["--version"]:
+            print(f"jaxzero {__version__}")
+        case [] | ["-h" | "--help"]:
+            print("usage: jaxzero COMMAND ... (jaxzero COMMAND --help explains it)\n")
+            for name, meaning in COMMANDS.items():
+                print(f"  {name:<11}  {meaning}")
+        case [name, *options] if name in COMMANDS:
+            # The parser of the script takes its name from the first word.
+            sys.argv = [f"jaxzero {name}", *options]
+            script = runpy.run_path(str(shipped_folder("scripts") / f"{name}.py"))
+            from jaxzero.cli import run_script  # slow to import
 
-                run_script(script["main"])
-            case [name, *_]:
-                hint = nearest(name, COMMANDS) or f" (known: {', '.join(COMMANDS)})"
-                print(f"error: command: {shortened(repr(name))} is unknown{hint}", file=sys.stderr)
-                sys.exit(2)
+            run_script(script["main"])
+        case [name, *_]:
+            print(f"error: unknown command {name!r}; see jaxzero --help", file=sys.stderr)
+            sys.exit(2)
 
 
 if __name__ == "__main__":

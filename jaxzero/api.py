@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import signature
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -14,20 +13,20 @@ from typing import Any
 import chex
 import jax
 import numpy as np
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, restricted_number_type
 
+from jaxzero import config as settings_of
 from jaxzero.cli import load_config
-from jaxzero.config import Config, ranges
-from jaxzero.config.files import check_fields, dotted
-from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
-from jaxzero.errors import InputError, as_field, one_line, shortened
+from jaxzero.config import BoardSide, Config
+from jaxzero.config.files import build_config, dotted
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
-from jaxzero.host.status import status_lines
+from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
@@ -37,8 +36,6 @@ from jaxzero.solver.small import exact_answer
 
 # Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
-# A path is not empty, which would be the current folder, and the system can encode it.
-PATH = re.compile("[^\0\ud800-\udc7f\udd00-\udfff]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +75,7 @@ class Engine:
 
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
-        simulations = _number("simulations", simulations, SimulationsOrNone)
+        simulations = _number("simulations", simulations, NonNegativeInt)
         boards = self._boards(positions)
         known = [exact_answer(self.board, drawn) if simulations else None for drawn in boards]
         rest = [drawn for drawn, edge in zip(boards, known, strict=True) if edge is None]
@@ -90,7 +87,7 @@ class Engine:
 
         Network and search estimate them, also where `best_move` has the exact solver.
         """
-        simulations = _number("simulations", simulations, SimulationsOrNone)
+        simulations = _number("simulations", simulations, NonNegativeInt)
         return self._choose(self._boards(positions), simulations)[1]
 
     @usual_types()
@@ -101,8 +98,8 @@ class Engine:
 
         The exact solver gets `seconds`; proven values are marked exact. Raises: as `best_move`.
         """
-        simulations = _number("simulations", simulations, SimulationsOrNone)
-        seconds = _number("seconds", seconds, SecondsOfDecision)
+        simulations = _number("simulations", simulations, NonNegativeInt)
+        seconds = _number("seconds", seconds, NonNegativeFloat)
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def drawn(self, position: Position) -> np.ndarray:
@@ -124,7 +121,7 @@ class Engine:
         drawn[edges] = True
         if drawn.sum() < len(edges):  # as in a mask of zeros and ones, of drawn or of legal edges
             raise InputError(
-                f"position: {shortened(str(edges))} names an edge twice; a position is the drawn "
+                f"position: {edges} names an edge twice; a position is the drawn "
                 f"edges, each once, or {game.num_edges} booleans, True where an edge is drawn"
             )
         return drawn
@@ -134,7 +131,7 @@ class Engine:
         positions = _plain(positions)
         # A text is one position; a set has no order.
         if isinstance(positions, str | Set | Mapping) or not isinstance(positions, Iterable):
-            raise InputError(f"positions: {_shown(positions)} must be a list of positions")
+            raise InputError(f"positions: {positions!r} must be a list of positions")
         boards = [self.drawn(position) for position in positions]
         if any(drawn.all() for drawn in boards):
             raise InputError(f"position: no edge is left on a {self.board} board")
@@ -155,17 +152,15 @@ class Engine:
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
-    """Return an argument. Raises: InputError unless it has the type, also for impossible paths."""
+    """Return an argument. Raises: InputError unless it has the type."""
     if not isinstance(value, kind):
-        raise InputError(f"{name}: {_shown(value)} must be of type {kind}")
-    if isinstance(value, str | PathLike) and not PATH.fullmatch(fsdecode(value)):
-        raise InputError(f"{name}: {_shown(value)} is not a valid path")
+        raise InputError(f"{name}: {value!r} must be of type {kind}")
     return value
 
 
 def _number(name: str, value: Any, kind: type) -> int | float:
-    """Return a plain number in the range of `kind`. Raises: InputError, also for a text."""
-    return ranges.check_number(name, _checked(name, _plain(value), int | float), kind)
+    """Return a plain number in the range of `kind`. Raises: InputError."""
+    return settings_of.check_number(name, _plain(value), kind)
 
 
 def _plain(value: Any) -> Any:
@@ -179,19 +174,15 @@ def _entries(position: Any) -> list:
     # The entries of a text would be letters, those of bytes their codes.
     refused = isinstance(position, Mapping | str | bytes | bytearray)
     if refused or not isinstance(position, Iterable):
-        raise ValueError(f"{_shown(position)} must be a list of drawn edges")
+        raise ValueError(f"{position!r} must be a list of drawn edges")
     return [_plain(entry) for entry in position]
 
 
 def _edge(game: DotsAndBoxes, entry: Any) -> int:
     """Return the number of the edge that an entry names. Raises: ValueError."""
     if isinstance(entry, bool) or not isinstance(entry, int | str):
-        raise ValueError(f"{_shown(entry)} must be the number or name of an edge: 7 or h2,1")
+        raise ValueError(f"{entry!r} must be the number or name of an edge: 7 or h2,1")
     return parse_edge(game, str(entry))
-
-
-def _shown(value: Any) -> str:
-    return shortened(one_line(repr(value)))
 
 
 def check_number(name: str, value: Any, least: float, most: float) -> int | float:
@@ -199,8 +190,8 @@ def check_number(name: str, value: Any, least: float, most: float) -> int | floa
 
     Raises: InputError that calls the number `name`.
     """
-    kind = ranges.whole if isinstance(least, int) else ranges.number
-    return ranges.check_number(name, value, kind(least, most))
+    kind = restricted_number_type(None, type(least), [(">=", least), ("<=", most)])
+    return settings_of.check_number(name, value, kind)
 
 
 @contextmanager
@@ -222,8 +213,7 @@ def load(name: str | PathLike[str]) -> Engine:
     """
     path = fsdecode(_checked("name", name, str | PathLike))
     use_compilation_cache(in_script=False)
-    with as_field("name", "weights", path):
-        return Engine(weights.load_weights(path).agent)
+    return Engine(weights.load_weights(path).agent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +249,15 @@ class Trained:
         weights.write_weights(self.network, {"training": self.record}, path.stem, path.parent)
 
 
+def changed(config: Config, settings: Mapping[str, Any]) -> Config:
+    """Return a config with other values of `settings`, by dotted names. Raises: InputError."""
+    content = asdict(config)
+    for name, value in dotted(settings):
+        section, _, leaf = name.rpartition(".")
+        (content.setdefault(section, {}) if section else content)[leaf] = _plain(value)
+    return build_config(content)
+
+
 @usual_types()
 def train(
     config: Config | str | PathLike[str],
@@ -285,30 +284,29 @@ def train(
     try:
         signature(print if on_iteration is None else on_iteration).bind({})
     except TypeError as error:
-        shown = f"{_shown(on_iteration)} cannot be called with the metrics"
-        raise InputError(f"on_iteration: {shown} ({error})") from error
+        words = f"{on_iteration!r} cannot be called with the metrics ({error})"
+        raise InputError(f"on_iteration: {words}") from error
     except ValueError:  # some functions of C have no signature
         pass
     if resume and run_dir is None:
         raise InputError("resume: True needs run_dir, the folder of the run")
     if not isinstance(config, Config):
-        flat = {name: _plain(value) for name, value in dotted(settings or {})}
-        check_fields(flat, "settings")
-        config = load_config(fsdecode(config), *(f"--{name}={flat[name]}" for name in flat))
+        config = changed(load_config(fsdecode(config)), settings or {})
     elif settings:
-        raise InputError(f"settings: {_shown(settings)} cannot be combined with a Config")
+        raise InputError(f"settings: {settings!r} cannot be combined with a Config")
     use_compilation_cache(in_script=False)  # before anything imports matplotlib
-    from jaxzero.training import trainer  # slow to import
+    from jaxzero.measure.evaluator import Evaluator  # slow to import
+    from jaxzero.training import trainer
 
-    with status_lines("training"):
-        if run_dir is None:
-            agent, metrics = trainer.train_in_memory(config, on_iteration)
-            last = metrics[-1]
-            network = weights.LoadedAgent(agent, config, last["iteration"])
-            record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
-        else:
-            folder = Path(fsdecode(run_dir))
-            trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
-            network, metrics = weights.load_agent(folder), read_metrics(folder)
-            record = weights.training_record(Source(folder, None), network)
+    evaluator = Evaluator(config)
+    if run_dir is None:
+        agent, metrics = trainer.train_in_memory(config, evaluator, on_iteration)
+        last = metrics[-1]
+        network = weights.LoadedAgent(agent, config, last["iteration"])
+        record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
+    else:
+        folder = Path(fsdecode(run_dir))
+        trainer.train(config, folder, evaluator, bool(resume), on_iteration=on_iteration)
+        network, metrics = weights.load_agent(folder), read_metrics(folder)
+        record = weights.training_record(Source(folder, None), network)
     return Trained(Engine(network.agent), metrics, network, record)

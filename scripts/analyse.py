@@ -7,33 +7,27 @@ jaxzero analyse --weights 5x5 --game game.txt
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
-from jaxzero.cli import parse, run_script, script_parser
-from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone
-from jaxzero.errors import InputError, one_line, shortened
+from jaxzero.cli import refuse_given, run_script, script_parser
+from jaxzero.errors import InputError
 from jaxzero.host.files import write_text
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.host.readers import read_text
-from jaxzero.host.status import doing
-from jaxzero.runs.run_dir import JSON, check_result_file
+from jaxzero.host.progress import working
+from jaxzero.runs.run_dir import check_result_file
 from jaxzero.runs.source import add_board_options, add_source_options, required_source
 
 if TYPE_CHECKING:
     from jaxzero.game.records import RecordedGame
+    from jaxzero.network.agent import Agent
     from jaxzero.play.game import Record
     from jaxzero.play.review_report import Reviewed
-    from jaxzero.players.agent import Agent
     from jaxzero.runs.source import Source
 
 
@@ -50,27 +44,25 @@ def analyse_parser() -> ArgumentParser:
         "--game", type=Path, help="file with a game, or a folder of them: review every move"
     )
     parser.add_argument(
-        "--simulations", type=SimulationsOrNone, default=256, help="of the search; 0: no search"
+        "--simulations", type=NonNegativeInt, default=256, help="of the search; 0: no search"
     )
     parser.add_argument(
-        "--seconds", type=SecondsOfDecision, default=5.0, help="for the solver; 0: no solver"
+        "--seconds", type=NonNegativeFloat, default=5.0, help="for the solver; 0: no solver"
     )
     parser.add_argument("--json", help="file for all that was found; - for standard output")
     return parser
 
 
 def main(arguments: list[str]) -> None:
-    options = parse(analyse_parser(), arguments)
+    options = analyse_parser().parse_args(arguments)
     if options.position is not None and options.load is not None:
-        raise InputError(f"position: {shortened(options.position)!r} cannot stand beside --load")
-    for name in ("position", "load"):
-        if options.game is not None and options[name] is not None:
-            value = shortened(str(options[name]))
-            raise InputError(f"{name}: {value!r} cannot stand beside --game")
-    if options.game is not None and not options.simulations:
-        raise InputError("simulations: 0 cannot stand beside --game")
+        raise InputError("--position cannot be combined with --load")
+    if options.game is not None:
+        refuse_given(arguments, ["position", "load"], "cannot be combined with --game")
+        if not options.simulations:
+            raise InputError("--simulations 0 cannot be combined with --game")
     if options.json not in (None, "-"):
-        check_result_file("json", Path(options.json), JSON)
+        check_result_file("json", Path(options.json))
     source = required_source(options)
     use_compilation_cache()
     if options.game is not None:
@@ -85,7 +77,7 @@ def main(arguments: list[str]) -> None:
     agent = resize(agent, record.game, f"{source.field}: {source.name}")
     if record.is_over:
         raise InputError("position: no edge is left")
-    with doing("analysing"):
+    with working("analysing"):
         found = analyse(agent, record.drawn, record.margin, options.simulations, options.seconds)
     content = json.dumps(to_json(found))
     if options.json == "-":
@@ -112,7 +104,7 @@ def review_games(options: Namespace, source: Source) -> None:
             if not is_folder:
                 raise
             failed += 1
-            print(f"error: {one_line(str(error))}", file=sys.stderr)
+            print(f"error: {error}", file=sys.stderr)
             continue
         reviews[path.name] = found
         if text:
@@ -153,7 +145,7 @@ def review_file(path: Path, options: Namespace, agent: Agent, source: Source) ->
     agent = resize(agent, game.board, f"game: {path}: {source.field} {source.name}")
     record = Record(game.board, game.moves, game.start)
     limits = {"simulations": options.simulations, "seconds": options.seconds}
-    with doing(f"reviewing {path.name}"):
+    with working(f"reviewing {path.name}"):
         return Reviewed(game, tuple(review(agent, record, **limits)))
 
 
@@ -162,11 +154,9 @@ def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> Re
 
     Raises: InputError.
     """
-    from jaxzero.game.records import LONGEST_TEXT
     from jaxzero.play.modes import load_game
 
-    text = read_text(field, path, LONGEST_TEXT)
-    return load_game(field, path, text, options.rows, options.cols, agent.network.game)
+    return load_game(field, path, options.rows, options.cols, agent.network.game)
 
 
 def read_record(options: Namespace, agent: Agent) -> Record:

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 from pathlib import Path
 
 from jsonargparse import Namespace
+from jsonargparse.typing import PositiveFloat, PositiveInt
 
-from jaxzero.cli import config_of, config_parser, parse, run_script
+from jaxzero.cli import config_of, config_parser, run_script
 from jaxzero.config import Config
-from jaxzero.config.ranges import Rounds, Seconds
 from jaxzero.host.files import write_json
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import JSON, check_new_folder, check_result_file
+from jaxzero.runs.run_dir import check_new_folder, check_result_file
 
 
 def main(arguments: list[str]) -> None:
     parser = config_parser(__doc__)
-    parser.add_argument("--seconds", type=Seconds, default=120.0, help="about how long to measure")
-    parser.add_argument("--rounds", type=Rounds, default=3, help="times that each part is measured")
+    parser.add_argument(
+        "--seconds", type=PositiveFloat, default=120.0, help="about how long to measure"
+    )
+    parser.add_argument(
+        "--rounds", type=PositiveInt, default=3, help="times that each part is measured"
+    )
     parser.add_argument("--json", type=Path, help="file to write the results to")
     parser.add_argument("--trace", type=Path, help="folder for a profiler trace of one iteration")
-    options = parse(parser, arguments)
-    config = config_of(parser, options)
-    check_result_file("json", options.json, JSON)
+    options = parser.parse_args(arguments)
+    config = config_of(options)
+    check_result_file("json", options.json)
     if options.trace is not None:
         check_new_folder("trace", options.trace, own=("plugins",))
     measure(config, options)

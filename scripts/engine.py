@@ -5,23 +5,14 @@ Example: jaxzero engine --protocol gtp --weights 5x5 --seconds 2
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 import sys
 from typing import Literal
 
 from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveFloat
 
-from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import number
-from jaxzero.host.status import waiting
-from jaxzero.play import LONGEST_CLOCK
+from jaxzero.cli import refuse_given, run_script, script_parser
 from jaxzero.runs.source import add_board_options, add_source_options, required_source
-
-Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 
 
 def engine_parser() -> ArgumentParser:
@@ -32,11 +23,11 @@ def engine_parser() -> ArgumentParser:
     parser.add_argument("--protocol", type=protocols, default="gtp", help="of the other program")
     add_board_options(parser)
     parser.add_argument(
-        "--seconds", type=Decision, default=2.0, help="for a decision without a clock"
+        "--seconds", type=PositiveFloat, default=2.0, help="for a decision without a clock"
     )
     parser.add_argument(
         "--clock",
-        type=Game,
+        type=PositiveFloat,
         help="seconds for all decisions of a game; most goes to those that can just be proven",
     )
     parser.add_argument(
@@ -48,9 +39,9 @@ def engine_parser() -> ArgumentParser:
 
 
 def main(arguments: list[str]) -> None:
-    options = parse(engine_parser(), arguments)
+    options = engine_parser().parse_args(arguments)
     if options.clock is not None:
-        refuse_given(arguments, ["seconds"], "cannot stand beside --clock")
+        refuse_given(arguments, ["seconds"], "cannot be combined with --clock")
     source = required_source(options)
     from jaxzero.host.programs import use_compilation_cache
     from jaxzero.play.engine import Clock, Session
@@ -72,7 +63,7 @@ def main(arguments: list[str]) -> None:
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=errors)
-    for line in iter(waiting()(sys.stdin.readline), ""):
+    for line in sys.stdin:
         engine.stop_pondering()
         for reply in answer(options.protocol, engine, line):
             print(reply, flush=True)

@@ -7,24 +7,19 @@ jaxzero evaluate --weights 7x7 --weights2 5x5 --rows 6 --cols 6 --players search
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import MatchGames, NonNegativeInt, Seed, Simulations
+from jaxzero.cli import refuse_given, run_script, script_parser
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder, write_json
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
+from jaxzero.runs.run_dir import check_result_file, refuse_run
 from jaxzero.runs.source import (
     add_board_options,
     add_source_options,
@@ -33,7 +28,7 @@ from jaxzero.runs.source import (
 )
 
 if TYPE_CHECKING:
-    from jaxzero.players.agent import Agent
+    from jaxzero.network.agent import Agent
     from jaxzero.runs.weights import LoadedAgent
 
 
@@ -52,14 +47,14 @@ def evaluate_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--games",
-        type=MatchGames,
+        type=PositiveInt,
         default=512,
         help="games per match, even: pairs with swapped seats; 512 give an interval of about "
         "4 percent either way",
     )
     parser.add_argument(
         "--simulations",
-        type=Simulations,
+        type=PositiveInt,
         default=64,
         help="simulations of the search per move; more play better and take longer",
     )
@@ -84,7 +79,9 @@ def evaluate_parser() -> ArgumentParser:
         "--simulations. With a second network and no suite: the players of the match between the "
         "two networks",
     )
-    parser.add_argument("--seed", type=Seed, default=0, help="seed of openings and players")
+    parser.add_argument(
+        "--seed", type=NonNegativeInt, default=0, help="seed of openings and players"
+    )
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument(
         "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
@@ -111,7 +108,7 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
     if players and not options.opponents:
         refuse(["simulations"], "cannot be combined with --players, which name their own")
     if not (options.opponents or suite or match):
-        raise InputError("suite: name --suite or --opponents: nothing is to be measured")
+        raise InputError("--suite or --opponents is required")
 
 
 def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
@@ -125,11 +122,11 @@ def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
 
 
 def main(arguments: list[str]) -> None:
-    options = parse(evaluate_parser(), arguments)
+    options = evaluate_parser().parse_args(arguments)
     source, source2 = required_source(options), source_of(options, "2")
     check_options(options, arguments)
     figures = options.figures or options.run_dir or Path("figures")
-    check_result_file("json", options.json, JSON)
+    check_result_file("json", options.json)
     if options.suite:
         check_folder("figures" if options.figures else "run_dir", figures)
         if options.json and os.path.realpath(options.json) == os.path.realpath(figures):

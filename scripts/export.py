@@ -6,23 +6,16 @@ measures an exported network again.
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
-import os
 from pathlib import Path
 
-from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import MatchGames, Simulations
-from jaxzero.errors import InputError, shortened
+from jsonargparse.typing import PositiveInt
+
+from jaxzero.cli import refuse_given, run_script, script_parser
+from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
 from jaxzero.runs.source import add_source_options, required_source
-
-LONGEST_NAME = 243  # bytes, with the suffix 255, the most of common file systems
 
 
 def main(arguments: list[str]) -> None:
@@ -42,25 +35,24 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--games",
-        type=MatchGames,
+        type=PositiveInt,
         default=512,
         help="games per match, even: pairs with swapped seats",
     )
     parser.add_argument(
-        "--simulations", type=Simulations, default=64, help="simulations of the search per move"
+        "--simulations", type=PositiveInt, default=64, help="simulations of the search per move"
     )
-    options = parse(parser, arguments)
+    options = parser.parse_args(arguments)
     source = required_source(options)
     if not options.opponents:
         refuse_given(arguments, ["games"], "needs --opponents")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
     name = options.name or "5x5"
-    if Path(name).name != name or len(os.fsencode(name)) > LONGEST_NAME:
-        words = f"must be a name without a folder, of at most {LONGEST_NAME} bytes"
-        raise InputError(f"name: {shortened(repr(name))} {words}")
+    if Path(name).name != name:
+        raise InputError(f"name: {name!r} must be a name without a folder")
     if options.out is None and source.folder is None:
-        raise InputError(f"out: name a folder with --out; --weights {source.name} is no run")
+        raise InputError(f"--out is required: --weights {source.name} is not a run")
     folder = options.out or source.folder / "weights"
     check_folder("out", folder)
     refuse_run("out", folder)

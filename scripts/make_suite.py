@@ -9,31 +9,20 @@ from there.
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.cli import parse, run_script, script_parser
-from jaxzero.config import GameConfig
-from jaxzero.config.ranges import (
-    BoardSide,
-    NonNegativeInt,
-    PositiveInt,
-    SeedOfMany,
-    SuiteGames,
-)
+from jaxzero.cli import run_script, script_parser
+from jaxzero.config import BoardSide, GameConfig
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
-MOST_UNDRAWN = 36
+MAX_UNDRAWN = 36
 
 
 def suite_parser() -> ArgumentParser:
@@ -48,7 +37,7 @@ def suite_parser() -> ArgumentParser:
         help="players to collect from, by commas",
     )
     parser.add_argument(
-        "--games", type=SuiteGames, default=256, help="games of each player against itself"
+        "--games", type=PositiveInt, default=256, help="games of each player against itself"
     )
     parser.add_argument(
         "--split",
@@ -80,21 +69,23 @@ def suite_parser() -> ArgumentParser:
         help="nodes of the solver per position; an unsolved position is left out and counted",
     )
     parser.add_argument(
-        "--seed", type=SeedOfMany, default=0, help="seed of games and of the selection"
+        "--seed", type=NonNegativeInt, default=0, help="seed of games and of the selection"
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
     return parser
 
 
 def main(arguments: list[str]) -> None:
-    options = parse(suite_parser(), arguments)
+    options = suite_parser().parse_args(arguments)
     source, out = source_of(options), options.out
     if options.split and options.games < 2:
         raise InputError(f"games: {options.games} must be at least 2 for two suites")
     halves = ("tuning", "test") if options.split else ()
     paths = [out.with_name(f"{out.stem}_{half}{out.suffix}") for half in halves] or [out]
     for path in paths:
-        check_file("out", path, (".npz",))
+        if path.suffix != ".npz":
+            raise InputError(f"out: {path} must end with .npz")
+        check_file("out", path)
         refuse_file_of_run("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
@@ -141,7 +132,7 @@ def check_bands(options: Namespace) -> int:
     from jaxzero.measure.make_suite import bands_between
 
     edges = GameConfig(options.rows, options.cols).board.num_edges
-    most = min(MOST_UNDRAWN, edges) if options.most is None else options.most
+    most = min(MAX_UNDRAWN, edges) if options.most is None else options.most
     for name, value in (("fewest", options.fewest), ("most", most)):
         if value > edges:
             raise InputError(f"{name}: {value} is more than the {edges} edges of the board")

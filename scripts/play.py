@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 from pathlib import Path
 from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from jaxzero.cli import given_options, parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import (
-    BoardSide,
-    MatchGames,
-    NonNegativeInt,
-    NonNegativeNumber,
-    Port,
-    Seed,
-    number,
-)
-from jaxzero.errors import InputError, missing
-from jaxzero.game.records import LONGEST_TEXT, format_of_file
+from jaxzero.cli import given_options, refuse_given, run_script, script_parser
+from jaxzero.config import BoardSide
+from jaxzero.errors import InputError
+from jaxzero.game.records import format_of_file
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.host.readers import is_file, read_text
-from jaxzero.host.status import waiting
 from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
@@ -46,7 +32,7 @@ ONLY_IN = {  # the modes of each option that does not apply to every mode
     "games": ("dual",),
     "opening_plies": ("dual",),
 }
-LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
+LEAST_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 OF_FILES = (".json", ".jsonl", ".txt")  # suffixes that name a file, not a folder
 OF_PAGE = ("web", "host", "port")
 
@@ -70,37 +56,36 @@ def play_parser() -> ArgumentParser:
     add("cols", BoardSide, None, "columns of boxes; default: as for rows")
     add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
     limit = "time limit of the solver for solve and hint (mode human)"
-    add("seconds", number(1e-3, 3600), 5.0, limit)
-    add("games", MatchGames, 100, "games of the match, even: pairs with swapped seats (mode dual)")
+    add("seconds", PositiveFloat, 5.0, limit)
+    add("games", PositiveInt, 100, "games of the match, even: pairs with swapped seats (mode dual)")
     opening = "each pair opens with 0 to this many random moves (mode dual)"
     add("opening_plies", NonNegativeInt, 4, opening)
     add("load", Path, None, "go on with the game in this file (modes human and ai)")
     save = "write the game to this file, .json, .ccgc.json or .txt, after every turn"
     match = "mode dual: write all games to this folder, or to one .jsonl file"
     add("save", Path, None, f"{save}; {match}")
-    add("seed", Seed, 0, "seed of everything random")
+    add("seed", NonNegativeInt, 0, "seed of everything random")
     varied = "0: the players policy and search draw the move they like best; above 0: moves vary"
     more = "with --seed, the more the higher (0.5, say)"
-    add("temperature", NonNegativeNumber, 0.0, f"{varied} {more}")
-    web = "serve a page to play and analyse in the browser; stands beside host and port only"
+    add("temperature", NonNegativeFloat, 0.0, f"{varied} {more}")
+    web = "serve a page to play and analyse in the browser; takes only --host and --port"
     parser.add_argument("--web", action="store_true", help=web)
     add("host", str, "127.0.0.1", "address to serve the page on; others than this let others in")
-    add("port", Port, 8000, "port to serve the page on; 0: any that is free")
+    add("port", NonNegativeInt, 8000, "port to serve the page on; 0: any that is free")
     return parser
 
 
 def main(arguments: list[str]) -> None:
-    options = parse(play_parser(), arguments)
+    options = play_parser().parse_args(arguments)
     check_options(options, arguments)
     sources = source_of(options), source_of(options, "2")
     use_compilation_cache()
     if options.web:
         return serve_page(options.host, options.port)
-    text = "" if options.load is None else read_text("load", options.load, LONGEST_TEXT)
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
     from jaxzero.play.modes import play
 
-    play(options, text, sources)
+    play(options, sources)
 
 
 def serve_page(host: str, port: int) -> None:
@@ -108,16 +93,16 @@ def serve_page(host: str, port: int) -> None:
     try:
         from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
-        raise missing("web", error) from error
-    with waiting():
-        serve(host, port)
+        how = 'pip install -e ".[web]"'
+        raise InputError(f"web: needs {error.name}, which is not installed: {how}") from error
+    serve(host, port)
 
 
 def check_options(options: Namespace, arguments: list[str]) -> None:
     """Raise an InputError for values out of range and for options of other modes."""
     if options.web:
         others = set(given_options(arguments)) - set(OF_PAGE)
-        refuse_given(arguments, others, "cannot stand beside --web")
+        refuse_given(arguments, others, "cannot be combined with --web")
     else:
         refuse_given(arguments, OF_PAGE, "needs --web")
     for name, modes in ONLY_IN.items():
@@ -125,8 +110,8 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
             refuse_given(arguments, [name], f"needs --mode {' or '.join(modes)}")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even (swapped seats)")
-    if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MOST_TEMPERATURE:
-        limits = f"0 or from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
+    if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MAX_TEMPERATURE:
+        limits = f"0 or from {LEAST_TEMPERATURE} to {MAX_TEMPERATURE}"
         raise InputError(f"temperature: {options.temperature} must be {limits}")
     if options.save is not None:
         check_save(options.save, options.mode, options.load)
@@ -148,7 +133,7 @@ def check_save(path: Path, mode: str, load: Path | None) -> None:
             raise InputError(f"save: {error}") from error
     check_file("save", path)
     refuse_file_of_run("save", path)
-    if is_file(path) and not (load and load.exists() and path.samefile(load)):
+    if path.is_file() and not (load and load.exists() and path.samefile(load)):
         goes_on = "" if mode == "dual" else "go on with it by --load, or "
         raise InputError(f"save: {path} exists: {goes_on}name another file")
 

@@ -6,19 +6,16 @@ time runs out, the proven bounds are printed and the exit code is 1.
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 import sys
 from pathlib import Path
 
-from jaxzero.cli import parse, run_script, script_parser
-from jaxzero.config.ranges import BoardSide, Seconds
+from jsonargparse.typing import PositiveFloat
+
+from jaxzero.cli import run_script, script_parser
+from jaxzero.config import BoardSide, GameConfig
 from jaxzero.host.files import write_json
-from jaxzero.host.status import doing
-from jaxzero.runs.run_dir import JSON, check_result_file
+from jaxzero.host.progress import working
+from jaxzero.runs.run_dir import check_result_file
 
 
 def main(arguments: list[str]) -> None:
@@ -31,23 +28,22 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=Seconds,
+        type=PositiveFloat,
         default=60.0,
         help="time limit; up to 31 undrawn edges the solver needs seconds",
     )
     parser.add_argument("--json", type=Path, help="file for the result")
-    options = parse(parser, arguments)
-    check_result_file("json", options.json, JSON)
+    options = parser.parse_args(arguments)
+    check_result_file("json", options.json)
     what = "an empty board" if options.position is None else "a position"
     print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 
-    from jaxzero.config import GameConfig
     from jaxzero.game import edge_name
     from jaxzero.host.memory import process_peak_bytes
     from jaxzero.solver.solve import describe, parse_position, solve_position
 
     game = GameConfig(options.rows, options.cols).board
-    with doing(f"solving {what} of {game}"):
+    with working(f"solving {what} of {game}"):
         drawn = parse_position(game, options.position or "")
         solved = solve_position(game, drawn, options.seconds)
     result = {

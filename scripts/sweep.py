@@ -7,23 +7,18 @@ continues a sweep that was stopped.
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import end_with, install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+from jsonargparse.typing import PositiveFloat, PositiveInt
+
 from jaxzero.cli import config_parser, run_script
-from jaxzero.config.ranges import PointMinutes, Rounds
 from jaxzero.runs.run_dir import check_new_folder
 
 
 def main(arguments: list[str]) -> None:
-    end_with("Stopped. The same command goes on with the point that was interrupted.")
     parser = config_parser(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument(
@@ -34,9 +29,11 @@ def main(arguments: list[str]) -> None:
         "update_interval: learner.updates_per_iteration, for a fixed number of games",
     )
     parser.add_argument(
-        "--point_minutes", type=PointMinutes, default=10.0, help="longest time a point may take"
+        "--point_minutes", type=PositiveFloat, default=10.0, help="longest time a point may take"
     )
-    parser.add_argument("--rounds", type=Rounds, default=3, help="timed iterations of each point")
+    parser.add_argument(
+        "--rounds", type=PositiveInt, default=3, help="timed iterations of each point"
+    )
     from jaxzero.performance.sweep import read_grid, run_sweep, write_report
 
     grid, options = read_grid(parser, arguments)

@@ -6,20 +6,18 @@ quiet when no box has three drawn sides. A margin is own boxes minus the opponen
 
 from __future__ import annotations
 
-from jaxzero.host.interrupts import install
-
-if __name__ == "__main__":
-    install()  # first: the imports below take a second
-
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from jaxzero.cli import config_of, config_parser, parse, run_script
+from jaxzero.cli import config_of, config_parser, run_script
 from jaxzero.config import Config
-from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
-from jaxzero.errors import InputError, shortened
+from jaxzero.config.files import config_of_file
+from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_run, config_file
@@ -47,7 +45,7 @@ def train_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--max_minutes",
-        type=Minutes,
+        type=NonNegativeFloat,
         default=0.0,
         help="minutes of this call, compiling included; then the present iteration ends, is "
         "saved, and the script stops; 0: no limit. The learning rate follows --minutes, not this",
@@ -61,7 +59,7 @@ def train_parser() -> ArgumentParser:
         "--distributed",
         action="store_true",
         help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
-        "see docs/scaling.md",
+        "see docs/training.md",
     )
     parser.add_argument(
         "--coordinator_address",
@@ -87,36 +85,46 @@ def train_parser() -> ArgumentParser:
 
 def main(arguments: list[str]) -> None:
     parser = train_parser()
-    options = parse(parser, arguments)
+    options = parser.parse_args(arguments)
     check_folder("run_dir", options.run_dir)
     if options.predict_memory:
         if options.run_dir is not None:
             options = with_saved(parser, options, arguments)
-        return predict_memory(config_of(parser, options))
+        return predict_memory(config_of(options))
     if options.run_dir is None:
-        raise InputError("run_dir: name a folder for the run's files with --run_dir")
+        raise InputError("--run_dir is required: a folder for the files of the run")
     if options.weights and options.resume:
-        raise InputError(f"weights: {options.weights} cannot stand beside --resume")
+        raise InputError("--weights cannot be combined with --resume")
     options = with_saved(parser, options, arguments)
-    config = config_of(parser, options)
+    config = config_of(options)
     join_others(options)
 
     use_compilation_cache()  # before anything imports matplotlib
+    import jax
+
     from jaxzero.host.interrupts import Stop
+    from jaxzero.measure.evaluator import Evaluator
+    from jaxzero.measure.suite import suite_name
+    from jaxzero.runs.summary import print_next
     from jaxzero.runs.weights import read_initial_weights
     from jaxzero.training.trainer import train
 
     initial = read_initial_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    if not train(config, options.run_dir, options.resume, stop, initial):
+    evaluator = Evaluator(config)
+    complete = train(config, options.run_dir, evaluator, options.resume, stop, initial)
+    jax.distributed.shutdown()  # the processes of a job leave together
+    if not complete:
         sys.exit(stop.exit_code)
+    print_next(options.run_dir, suite_name("auto", config.game.board, "test"))
 
 
 def with_saved(parser: ArgumentParser, options: Namespace, arguments: list[str]) -> Namespace:
     """Return the options of a command; if it resumes a run, the run's config gives the others."""
     if options.resume and options.config is None:
         check_run("run_dir", options.run_dir)
-        return parse(parser, ["--config", str(config_file(options.run_dir)), *arguments])
+        saved = config_of_file(config_file(options.run_dir))
+        return parser.parse_args(["--config", json.dumps(asdict(saved)), *arguments])
     return options
 
 
@@ -125,13 +133,11 @@ def join_others(options: Namespace) -> None:
     given = {name: options[name] for name in PROCESS_OPTIONS if options[name] is not None}
     limits = {name: options[name] for name in LIMITS if options[name] is not None}
     if not given and not options.distributed:
-        for name, seconds in limits.items():
-            raise InputError(f"{name}: {seconds} needs --distributed")
+        for name in limits:
+            raise InputError(f"--{name} needs --distributed")
         return
     if given and len(given) < len(PROCESS_OPTIONS) and not options.distributed:
-        missing = next(name for name in PROCESS_OPTIONS if name not in given)
-        name, value = next(iter(given.items()))
-        raise InputError(f"{name}: {value} needs --{missing} beside it, or --distributed")
+        raise InputError("--" + ", --".join(PROCESS_OPTIONS) + " are required together")
     own, several = options.process_id, options.num_processes
     if own is not None and several is not None and own >= several:
         raise InputError(f"process_id: {own} must be less than --num_processes {several}")
@@ -139,10 +145,9 @@ def join_others(options: Namespace) -> None:
     host, _, port = (address or "").rpartition(":")
     if address is not None and not (host and port.isdecimal() and 0 < int(port) < 2**16):
         raise InputError(
-            f"coordinator_address: {shortened(repr(address))} must be an address and a port, "
-            "such as node1:1234"
+            f"coordinator_address: {address!r} must be an address and a port, such as node1:1234"
         )
-    from jaxzero.training.parallel import join
+    from jaxzero.training.processes import join
 
     join(**given, **limits)
 
@@ -151,8 +156,8 @@ def predict_memory(config: Config) -> None:
     """Print the memory that one iteration will hold at once on each device."""
     from jaxzero.network.network import Network
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
+    from jaxzero.training.devices import choose_devices
     from jaxzero.training.iteration import compile_iteration
-    from jaxzero.training.parallel import choose_devices
 
     use_compilation_cache()
     devices = choose_devices(config.devices)

@@ -15,9 +15,9 @@ from tablebase import build_table, move_values, table_value
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
-from jaxzero.search.search import Evaluate, Evaluation
+from jaxzero.search.search import Evaluation, PositionEvaluator
 
 
 @cache
@@ -32,7 +32,7 @@ def worths(game: DotsAndBoxes):
     return jax.jit(jax.vmap(partial(move_values, game, build_table(game))))
 
 
-def planted(game: DotsAndBoxes, prior_weight: float) -> Evaluate:
+def planted(game: DotsAndBoxes, prior_weight: float) -> PositionEvaluator:
     """Return an evaluator with exact values and the logit `prior_weight` on every best edge."""
     table = build_table(game)
 
@@ -43,7 +43,7 @@ def planted(game: DotsAndBoxes, prior_weight: float) -> Evaluate:
         logits = jnp.where(state.drawn, -1e9, prior_weight * best)
         return Evaluation(logits, value / game.num_boxes)
 
-    return evaluate
+    return PositionEvaluator(evaluate, "cpu")
 
 
 @cache

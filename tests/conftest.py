@@ -29,7 +29,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
-MOST_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test file
+MAX_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test file
 ITERATIONS = {}  # compiled iterations, by the settings, devices and shapes that they depend on
 # Files of more than 25 seconds, longest first. Tests of the page wait more than they compute.
 LONGEST = (
@@ -80,10 +80,10 @@ def gate():
 
 @pytest.fixture(autouse=True, scope="module")
 def memory_is_given_back():
-    """Clear all compiled programs after a test file if memory is above MOST_BYTES or unknown."""
+    """Clear all compiled programs after a test file if memory is above MAX_BYTES or unknown."""
     yield
     pages = Path("/proc/self/statm")
-    if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MOST_BYTES:
+    if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MAX_BYTES:
         jax.clear_caches()
         ITERATIONS.clear()
 
@@ -97,9 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory) -> Path:
     """Train a complete short run of six iterations; return its folder."""
-    from short_run import short_config
-
-    from jaxzero.training.trainer import train
+    from short_run import short_config, train
 
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     assert train(short_config(), run_dir)
@@ -121,7 +119,7 @@ def alike_runs_share_a_program():
     compile_ = iteration.lower_and_compile
     names = (
         *("seed", "iterations", "minutes", "devices"),
-        *("checkpoint_every", "keep_checkpoints", "save_replay"),
+        *("checkpoint_every", "save_replay"),
     )
     unseen = {name: getattr(Config(), name) for name in names}
 

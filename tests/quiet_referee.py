@@ -16,9 +16,10 @@ from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
-from jaxzero.search.search import Evaluate, Evaluation
+from jaxzero.network.heads import Decisions
+from jaxzero.search.search import Evaluation, PositionEvaluator
 from jaxzero.training import queue, selfplay
-from jaxzero.training.targets import Decisions, Positions
+from jaxzero.training.targets import Positions
 
 GAME = DotsAndBoxes(3, 3)
 
@@ -91,7 +92,7 @@ class Played(NamedTuple):
     longest: np.ndarray | None  # [N], most decisions of each game of a queue
 
 
-def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
+def play_program(config: Config, evaluator: PositionEvaluator, games: int) -> Callable[..., Played]:
     """Return a compiled function from a key and a fraction of the run to an iteration's games."""
     functions = (selfplay.play_to_the_end, selfplay.label, queue.make_queue)
     modules = (selfplay, selfplay, queue)
@@ -104,7 +105,7 @@ def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[...
         with pytest.MonkeyPatch.context() as patch:
             for module, function in zip(modules, functions, strict=True):
                 patch.setattr(module, function.__name__, noted(function))
-            stored, metrics = selfplay.play_block(config, evaluate, (), key, games, fraction)
+            stored, metrics = selfplay.play_block(config, evaluator, (), key, games, fraction)
         longest = seen["make_queue"].longest if "make_queue" in seen else None
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 
@@ -118,3 +119,6 @@ def hashed(_params, state: State, _found) -> Evaluation:
     value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
     value = jnp.where(state.drawn.all(-1), 0.0, value)
     return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
+
+
+HASHED = PositionEvaluator(hashed, "cpu")

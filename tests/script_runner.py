@@ -25,7 +25,6 @@ ITERATION = (
     "--network.features=raw",
     "--network.channels=16",
     "--search.simulations=4",
-    "--search.evaluation_batch=1000000",  # whole rounds, as on a GPU: they compile faster
     "--selfplay.games_per_iteration=16",
     "--learner.batch_size=32",
     "--learner.updates_per_iteration=3",
@@ -57,6 +56,8 @@ def run_here(script: str, *options: str | Path, cwd: Path = ROOT, entries: str =
     with (
         chdir(cwd),
         patch.multiple(sys, argv=words, stdin=io.StringIO(entries)),
+        patch("jaxzero.cli.end_now", sys.exit),
+        patch("signal.signal"),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

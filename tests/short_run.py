@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import jax
 from script_runner import BASE
 
 from jaxzero.cli import load_config
+from jaxzero.config import Config
+from jaxzero.measure.evaluator import Evaluator
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints, Restored
+from jaxzero.training import trainer
+from jaxzero.training.devices import replicate, shard_actor
 from jaxzero.training.iteration import init_actor
-from jaxzero.training.learner import init_learner, saved_shapes
-from jaxzero.training.parallel import replicate, shard_actor
+from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import Progress
 
 SHORT = (
@@ -29,14 +31,17 @@ def short_config(*options: str):
     return load_config("configs/tiny.yaml", *SHORT, *options)
 
 
+def train(config: Config, run_dir: Path, resume: bool = False, **options) -> bool:
+    """Train in a folder with the evaluator of the scripts; return whether the run is complete."""
+    return trainer.train(config, run_dir, Evaluator(config), resume, **options)
+
+
 def saved(config, run_dir: Path, iteration: int) -> Restored:
     """Read one checkpoint with its replay."""
     network = Network(config.game.board, config.network)
     actor = jax.tree.map(lambda leaf: leaf[None], init_actor(config, 1))
     with Checkpoints(run_dir) as checkpoints:
-        return checkpoints.restore(
-            iteration, partial(saved_shapes, init_learner(network, config)), actor.replay
-        )
+        return checkpoints.restore(iteration, init_learner(network, config), actor.replay)
 
 
 def beginning(config, devices: list[jax.Device]) -> tuple[Progress, jax.Array]:

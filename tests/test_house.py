@@ -20,8 +20,8 @@ from jaxzero.config.files import typed_fields
 PACKAGE = "jaxzero"
 # Subpackages ("rooms"), lowest first: a room imports only from itself and from rooms before it.
 ROOMS = (
-    *("errors", "host", "game", "config", "cli", "solver", "network", "search", "players"),
-    *("runs", "measure", "training", "performance", "play", "api", "page", "adapters"),
+    *("errors", "host", "game", "config", "network", "search", "runs", "training"),
+    *("solver", "players", "cli", "measure", "performance", "play", "api", "page", "adapters"),
     "__main__",
 )
 # Imports inside functions that point upward or close a cycle: (source, target), with the reason.
@@ -30,7 +30,7 @@ LAZY = {
     ("jaxzero", "jaxzero.api"): "jaxzero.load; importing the package stays instant",
 }
 KNOW_MCTX = {"jaxzero.search.mctx_search"}
-KNOW_PMAP = {"jaxzero.training.parallel"}
+KNOW_PMAP = {"jaxzero.training.devices"}
 
 
 class Import(NamedTuple):

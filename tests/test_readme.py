@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from script_runner import ROOT, run_here
 
+from jaxzero.network.heads import Decisions
 from jaxzero.training.replay import Replay
-from jaxzero.training.targets import Decisions, Positions
+from jaxzero.training.targets import Positions
 
 SMALL = """
 game: {rows: 2, cols: 2}

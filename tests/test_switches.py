@@ -12,7 +12,7 @@ from script_runner import python
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.programs import USUAL, use_compilation_cache
 from jaxzero.players import single
-from jaxzero.training.parallel import DEVICE_AXIS, compile_shapes, parallelize
+from jaxzero.training.devices import DEVICE_AXIS, compile_shapes, parallelize
 
 USE = """
 import jax, jaxzero, sys
@@ -78,13 +78,13 @@ def test_without_jit_nothing_is_compiled_ahead():
     with jax.disable_jit():
         found = single.choose_many(agent, drawn, 0)
 
-        def iteration(learner, actor, key, span):
+        def iteration(learner, actor, _playing, key, span):
             assert not isinstance(learner, jax.core.Tracer)
             total = jax.lax.psum(actor + jax.lax.axis_index(DEVICE_AXIS), DEVICE_AXIS)
             return learner + total, actor + key, span
 
         mapped = parallelize(iteration, jax.devices()[:2])
-        inputs = jnp.float32(3), jnp.arange(2.0), jnp.float32(5), jnp.zeros(2)
+        inputs = jnp.float32(3), jnp.arange(2.0), None, jnp.float32(5), jnp.zeros(2)
         learner, actor, _ = compile_shapes(mapped, inputs)(*inputs)
     assert found.edge.shape == (1,) and np.isfinite(found.value).all()
     assert learner == 3 + 0 + 1 + 1 and actor.tolist() == [5, 6]

@@ -5,7 +5,7 @@ its setting; values are checked once, at construction. Counts of games, position
 totals over all devices.
 """
 
-from jaxzero.config.agent import GameConfig, NetworkConfig, SearchConfig
+from jaxzero.config.agent import BoardSide, GameConfig, NetworkConfig, SearchConfig, check_number
 from jaxzero.config.training import (
     Config,
     EvaluationConfig,
@@ -15,6 +15,7 @@ from jaxzero.config.training import (
 )
 
 __all__ = [
+    "BoardSide",
     "Config",
     "EvaluationConfig",
     "GameConfig",
@@ -23,4 +24,5 @@ __all__ = [
     "ReplayConfig",
     "SearchConfig",
     "SelfplayConfig",
+    "check_number",
 ]

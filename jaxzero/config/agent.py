@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from jaxzero.config.ranges import (
-    Blocks,
-    BoardSide,
-    Channels,
-    Considered,
+from jsonargparse.typing import (
+    NonNegativeFloat,
     NonNegativeInt,
-    NonNegativeNumber,
-    Simulations,
-    check_ranges,
+    PositiveInt,
+    restricted_number_type,
 )
+
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+
+BoardSide = restricted_number_type("BoardSide", int, [(">=", 1), ("<=", 20)])
+
+
+def check_number(field: str, value: Any, kind: type) -> int | float:
+    """Return a value as a plain number of a type such as PositiveInt. Raises: InputError."""
+    try:
+        return (int if issubclass(kind, int) else float)(kind(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{field}: {value!r} is not a {kind.__name__} ({error})") from error
+
+
+def check_types(settings: Any, section: str = "") -> None:
+    """Check the fields of a frozen dataclass by their types, and make its numbers plain.
+
+    Raises: InputError naming the field and its value.
+    """
+    for name, kind in typing.get_type_hints(type(settings)).items():
+        value, field = getattr(settings, name), f"{section}.{name}".lstrip(".")
+        if choices := typing.get_args(kind):  # of a Literal
+            if value not in choices:
+                raise InputError(f"{field}: {value!r} is not one of {', '.join(choices)}")
+        elif issubclass(kind, int | float) and kind is not bool:
+            object.__setattr__(settings, name, check_number(field, value, kind))
+        elif not isinstance(value, kind):
+            raise InputError(f"{field}: {value!r} is not a {kind.__name__}")
 
 
 @dataclass(frozen=True)
@@ -29,7 +53,7 @@ class GameConfig:
     """Columns of boxes."""
 
     def __post_init__(self):
-        check_ranges(self, "game")
+        check_types(self, "game")
 
     @property
     def board(self) -> DotsAndBoxes:
@@ -46,10 +70,10 @@ class NetworkConfig:
     features: Literal["raw", "structure"] = "structure"
     """Input of the network. raw: only the edges. structure: also free boxes, chains, loops and
     their counts, computed from the edges on the device. structure learns several times faster."""
-    channels: Channels = 128
+    channels: PositiveInt = 128
     """Width: channels per grid point (conv), units per layer (dense). Larger is stronger and
     slower."""
-    blocks: Blocks = 10
+    blocks: PositiveInt = 10
     """Depth: number of residual blocks."""
     attention_heads: NonNegativeInt = 0
     """Heads of a self-attention layer over grid points after the last block; 0: no such layer. Must
@@ -61,15 +85,9 @@ class NetworkConfig:
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products; parameters are always float32. auto:
     float32 on a CPU, because bfloat16 is slow there, else bfloat16. Leave auto."""
-    convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
-    """Algorithm of the 3x3 convolutions; all compute the same. direct: XLA's own. shifted: nine
-    slices and a matrix product. winograd: Winograd's minimal filtering, float32 only. auto:
-    winograd (shifted in bfloat16) on a CPU for large batches, else direct. Leave auto."""
 
     def __post_init__(self):
-        check_ranges(self, "network")
-        if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
-            raise InputError("network.convolution: winograd needs float32, not bfloat16")
+        check_types(self, "network")
         for name in ("attention_heads", "safe_end"):
             if getattr(self, name) and self.trunk != "conv":
                 value = getattr(self, name)
@@ -85,35 +103,21 @@ class NetworkConfig:
 class SearchConfig:
     """The tree search of self-play: Gumbel AlphaZero with sequential halving."""
 
-    simulations: Simulations = 16
+    simulations: PositiveInt = 16
     """Simulations per move; each is one network evaluation. More simulations make better targets
     and slower games. The presets have 8 to 32."""
-    max_considered_actions: Considered = 16
+    max_considered_actions: PositiveInt = 16
     """Largest number of root moves that the search compares by sequential halving; never more than
     simulations."""
-    value_scale_per_box: NonNegativeNumber = 0.05
+    value_scale_per_box: NonNegativeFloat = 0.05
     """Weight of values against the policy of the network (c_scale of Gumbel AlphaZero). One box
     more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a move,
     at first 2.5 with the defaults. The setting means the same on boards of any size."""
-    engine: Literal["rounds", "mctx"] = "rounds"
-    """Implementation of the search. rounds: all simulations of a round of sequential halving go
-    through the network in one batch; a position with fewer moves than max_considered_actions can
-    get fewer simulations. mctx: the library mctx runs one simulation after the other, for
-    comparisons in the plain game (search.nodes all). Both choose the same moves after the same
-    visits."""
     nodes: Literal["all", "quiet"] = "quiet"
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
-    plays the captures, so captures cost no simulations. all: every position, for comparisons."""
-
-    evaluation_batch: NonNegativeInt = 0
-    """Largest number of positions in one network call; larger rounds are divided. 0: no limit on a
-    GPU, and about 256 on a CPU, as many as its cache holds. Only with 0, a CPU also skips positions
-    that no game uses. A lower limit saves memory."""
+    plays the captures, so captures cost no simulations. Each round of simulations is one batch; a
+    position with few moves gets fewer simulations. all: every position, for comparisons; the
+    library mctx searches in self-play, one simulation after the other."""
 
     def __post_init__(self):
-        check_ranges(self, "search")
-        if self.engine == "mctx" and self.nodes == "quiet":
-            raise InputError("search.engine: mctx needs search.nodes all, not quiet")
-        if self.evaluation_batch and self.engine == "mctx":
-            batch = f"search.evaluation_batch: {self.evaluation_batch}"
-            raise InputError(f"{batch} needs search.engine rounds, not mctx")
+        check_types(self, "search")

@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jaxzero.config.agent import GameConfig, NetworkConfig, SearchConfig
-from jaxzero.config.lengths import Lengths
-from jaxzero.config.ranges import (
-    Fraction,
-    LearningRate,
-    MatchGames,
-    Minutes,
+from jsonargparse.typing import (
+    ClosedUnitInterval,
+    NonNegativeFloat,
     NonNegativeInt,
+    PositiveFloat,
     PositiveInt,
-    PositiveNumber,
-    Seed,
-    SimulationsOrNone,
-    WeightDecay,
-    check_ranges,
-    split_list,
 )
+
+from jaxzero.config.agent import GameConfig, NetworkConfig, SearchConfig, check_types
+from jaxzero.config.lengths import Lengths
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 
@@ -43,7 +37,7 @@ class SelfplayConfig:
     even later, but games without enough steps left are not played. Later starts give shorter games
     and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
     lower them to 0. Captures do not count. Needs search.nodes quiet."""
-    late_start_until: Fraction = 0.0
+    late_start_until: ClosedUnitInterval = 0.0
     """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
     Openings are learnt only after the endgames that follow them are played well. A twelfth of the
     games runs at a time. Once games are long, fewer than games_per_iteration are played."""
@@ -54,15 +48,15 @@ class SelfplayConfig:
     """Number of first moves of each game that are sampled from the policy of the search
     (temperature 1). Random opening moves count among them, but stay uniformly random. The search
     chooses later moves, still with Gumbel noise."""
-    random_move_fraction: Fraction = 0.0
+    random_move_fraction: ClosedUnitInterval = 0.0
     """Fraction of games with one uniformly random move after the opening. Value targets before it
     are masked. Self-play then also learns to refute moves that it never plays. 0.2 in all presets
     but tiny. A game that ends before the chosen ply has no such move."""
-    surprise_weight: Fraction = 0.0
+    surprise_weight: ClosedUnitInterval = 0.0
     """Fraction of the stored positions that are sampled in proportion to how much the search
     changed the policy of the network (policy surprise weighting of KataGo). The others are sampled
     uniformly. 0.5 in all presets but tiny."""
-    td_lambda: Fraction = 1.0
+    td_lambda: ClosedUnitInterval = 1.0
     """Lambda of the margin targets of early positions (TD(lambda), Sutton 1988). 1: the result of
     the game. Lower: the result mixed with the values of the searches after the next moves, the
     k-th with weight (1 - td_lambda) * td_lambda^(k - 1). Far from the end of a game, its result is
@@ -71,7 +65,7 @@ class SelfplayConfig:
     """With at most this many undrawn edges in the searched position, the result is the target."""
 
     def __post_init__(self):
-        check_ranges(self, "selfplay")
+        check_types(self, "selfplay")
         if self.late_start_until and not self.late_start_moves:
             raise InputError(
                 f"selfplay.late_start_until: {self.late_start_until} needs "
@@ -88,7 +82,7 @@ class ReplayConfig:
     position takes about 2.2 bytes per edge."""
 
     def __post_init__(self):
-        check_ranges(self, "replay")
+        check_types(self, "replay")
 
 
 @dataclass(frozen=True)
@@ -106,20 +100,20 @@ class LearnerConfig:
     """Optimiser. muon: steps of weight matrices are equally long in all directions (Jordan et al.
     2024). With conv and a learning_rate of 3e-3, muon learnt more in short runs, but less in two
     hours on 5x5. muon takes more time with wide layers."""
-    learning_rate: LearningRate = 1e-3
+    learning_rate: PositiveFloat = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
     warmup_updates: NonNegativeInt = 100
     """Updates over which the learning rate rises from zero."""
-    decay_fraction: Fraction = 0.5
+    decay_fraction: ClosedUnitInterval = 0.5
     """Last fraction of the run over which the learning rate falls along a cosine to 2 % of its
     value; 0: it never falls. The run ends at iterations or minutes, whichever comes first."""
-    weight_decay: WeightDecay = 1e-4
+    weight_decay: NonNegativeFloat = 1e-4
     """Decoupled weight decay of matrices and kernels, not of biases and scales."""
-    gradient_clip: PositiveNumber = 1.0
+    gradient_clip: PositiveFloat = 1.0
     """Largest global norm of a gradient; larger gradients are scaled down to it."""
 
     def __post_init__(self):
-        check_ranges(self, "learner")
+        check_types(self, "learner")
 
 
 @dataclass(frozen=True)
@@ -128,11 +122,11 @@ class EvaluationConfig:
 
     evaluate_every: NonNegativeInt = 10
     """Iterations between evaluations; 0: only at the end."""
-    games: MatchGames = 128
+    games: PositiveInt = 128
     """Games per match during training, even: each opening is played twice with swapped seats."""
-    final_games: MatchGames = 512
+    final_games: PositiveInt = 512
     """Games per match at the end of the run, even."""
-    simulations: SimulationsOrNone = 64
+    simulations: NonNegativeInt = 64
     """Simulations per move of the network in evaluations; 0: the policy without search."""
     random_opening_moves: NonNegativeInt = 4
     """Each pair of games begins with 0 to this many random edges; here captures count too."""
@@ -144,12 +138,12 @@ class EvaluationConfig:
     5x5_tuning, a file of make_suite.py, or none. auto: table (positions of random play) on boards
     of up to 24 edges, else the stored tuning half for the board, if there is one. Keep the test
     half for the final result."""
-    gate_threshold: Fraction = 0.0
+    gate_threshold: ClosedUnitInterval = 0.0
     """Fraction of the points that new weights must win against the best weights before self-play
     uses the new ones; checked at every evaluation. 0: self-play always uses the newest weights."""
 
     def __post_init__(self):
-        check_ranges(self, "evaluation")
+        check_types(self, "evaluation")
         if self.gate_threshold and not self.evaluate_every:
             raise InputError(
                 f"evaluation.gate_threshold: {self.gate_threshold} needs "
@@ -161,7 +155,6 @@ class EvaluationConfig:
                     f"evaluation.{name}: {getattr(self, name)} must be even "
                     "(pairs with swapped seats)"
                 )
-        split_list("evaluation.opponents", self.opponents)
 
 
 @dataclass(frozen=True)
@@ -175,12 +168,12 @@ class Config(Lengths):
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    seed: Seed = 0
+    seed: NonNegativeInt = 0
     """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
     iterations: NonNegativeInt = 100
     """Iterations of the whole run; each is self-play, then learning. 0: no limit; only minutes ends
     the run."""
-    minutes: Minutes = 0.0
+    minutes: NonNegativeFloat = 0.0
     """Minutes of self-play and learning of the whole run, over all resumes; compiling and
     evaluations take extra time. The iteration in which the minutes run out is the last. 0: no
     limit. Time-limited runs are not reproducible: the learning rate follows the clock."""
@@ -188,14 +181,12 @@ class Config(Lengths):
     """Number of GPUs to use; 0: all. A CPU is one device unless JAX_NUM_CPU_DEVICES is set."""
     checkpoint_every: PositiveInt = 20
     """Iterations between checkpoints; the last iteration always has one."""
-    keep_checkpoints: PositiveInt = 10
-    """Newest checkpoints to keep; older ones are deleted."""
     save_replay: bool = True
     """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
     uninterrupted run. The buffer is the largest part of a checkpoint."""
 
     def __post_init__(self):
-        check_ranges(self)
+        check_types(self)
         if not self.iterations and not self.minutes:
             raise InputError("iterations: 0 needs minutes above 0, or the run has no end")
         if self.selfplay.late_start_moves and self.search.nodes != "quiet":

@@ -7,7 +7,7 @@ from jaxzero.game.board import (
     count_sides,
     edge_permutations,
     fullest_beside,
-    replay,
+    play_moves,
 )
 from jaxzero.game.rules import (
     DotsAndBoxes,
@@ -48,9 +48,9 @@ __all__ = [
     "most_sides_beside",
     "parse_edge",
     "parse_edges",
+    "play_moves",
     "random_edge",
     "render",
-    "replay",
     "split_edges",
     "step",
 ]

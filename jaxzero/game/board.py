@@ -1,4 +1,4 @@
-"""Geometry of the board as NumPy tables (neighbours, centres, symmetries), and replay of games.
+"""Geometry of the board as NumPy tables (neighbours, centres, symmetries), and play_moves of games.
 
 The tables are computed once per board and are read-only.
 """
@@ -70,7 +70,7 @@ def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
         drawn[row[:, None], sides[box]] = True
 
 
-def replay(
+def play_moves(
     game: DotsAndBoxes, start: Sequence[int], moves: Sequence[int]
 ) -> tuple[list[int], dict[int, int]]:
     """Return the player of every move and of the next one, [moves + 1], and the owners of boxes.

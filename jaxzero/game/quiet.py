@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxzero.game.rules import (
     DotsAndBoxes,
     State,
-    box_sides,
+    boxes_closed,
     highest_beside,
     is_over,
     lowest_beside,
@@ -63,7 +63,8 @@ def _at_openings(game: DotsAndBoxes, found: Structure, values: jax.Array) -> jax
 
     All other edges get 0.
     """
-    right, below, left = (jnp.where(side, values, 0) for side in _opening_sides(game, found))
+    sides = _opening_sides(game, found)
+    right, below, left = (jnp.where(side, values, jnp.int32(0)) for side in sides)
     above_edges = jnp.pad(below, ((1, 0), (0, 0)))  # the edge below a box is above the next row
     beside_edges = jnp.pad(right, ((0, 0), (1, 0))) + jnp.pad(left, ((0, 0), (0, 1)))
     return jnp.concatenate([above_edges.ravel(), beside_edges.ravel()]).astype(values.dtype)
@@ -96,15 +97,15 @@ class Equivalence(NamedTuple):
 def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
     """Return for every edge of the quiet position of one structure which move it counts as."""
     right, below, _ = _opening_sides(game, found)
-    box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
+    box = jnp.arange(game.num_boxes, dtype=jnp.int32).reshape(game.rows, game.cols)
     row, col = box // game.cols, box % game.cols
     beside = game.num_horizontal + row * (game.cols + 1) + col
     opening = jnp.where(right, beside + 1, jnp.where(below, box + game.cols, beside))
     first = highest_beside(jnp.where(found.length > 0, found.first + 1, 0)) - 1
     opened = opening.ravel()[jnp.maximum(first, 0)]
     chained = ~found.quiet & (first >= 0)
-    canonical = jnp.where(chained, opened, jnp.arange(game.num_edges)).astype(jnp.int32)
-    in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
+    canonical = jnp.where(chained, opened, jnp.arange(game.num_edges, dtype=jnp.int32))
+    in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
     return Equivalence(~found.quiet & (quiet_moves(game, found) | ~in_pair), canonical)
 
 
@@ -120,7 +121,7 @@ def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
     of_box = sum(sides_of_boxes(game, halves)).ravel()
     first = found.first.ravel()
     # Masked sums instead of scatters: they add in the same order every time.
-    here = first[:, None] == jnp.arange(game.num_boxes)[None, :]
+    here = first[:, None] == jnp.arange(game.num_boxes, dtype=jnp.int32)[None, :]
     of_chain = jnp.sum(jnp.where(here, of_box[:, None], 0), axis=0).reshape(chained.shape)
     return jnp.where(found.safe, weights, _at_openings(game, found, of_chain))
 
@@ -188,7 +189,7 @@ def draw_quiet(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
     """Return the position that `open_up` returns, without its structure."""
     over = is_over(state)
     return State(
-        drawn=state.drawn | (jnp.arange(game.num_edges) == edge),
+        drawn=state.drawn | (jnp.arange(game.num_edges, dtype=jnp.int32) == edge),
         margin=jnp.where(over, state.margin, -state.margin),
         player=jnp.where(over, state.player, 1 - state.player),
     )
@@ -203,12 +204,11 @@ def closing_edge(
     number of boxes to leave; if there is none, the edge that leaves exactly these boxes.
     """
     after = drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
-    sides = jax.vmap(partial(box_sides, game))(after)
-    closed = jnp.sum(sides == 4, axis=(1, 2)) > jnp.sum(box_sides(game, drawn) == 4)
+    closed = jax.vmap(partial(boxes_closed, game))(after) > boxes_closed(game, drawn)
     closes = ~drawn & closed
     then = jax.vmap(partial(structure, game))(after)
     same = jnp.all(then.quiet == found.quiet[None, :], axis=1) & ~drawn
     keeps = closes & same & (then.declined == found.declined)
     leaves = ~closes & same & (then.taken == found.declined)
-    rank = jnp.where(decline, 2 * keeps + leaves, closes)
+    rank = jnp.where(decline, jnp.int32(2) * keeps + leaves, closes)
     return jnp.argmax(rank).astype(jnp.int32)

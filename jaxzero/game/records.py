@@ -14,8 +14,8 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
 
-from jaxzero.errors import InputError, nearest
-from jaxzero.game.board import replay
+from jaxzero.errors import InputError
+from jaxzero.game.board import play_moves
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.text import edge_at, edge_name, parse_edge, parse_edges, place_of, plain
 
@@ -84,12 +84,12 @@ class RecordedGame:
     @property
     def players(self) -> list[int]:
         """The player, 0 or 1, of every move and of the next one."""
-        return replay(self.board, self.start, self.moves)[0]
+        return play_moves(self.board, self.start, self.moves)[0]
 
     @property
     def owners(self) -> dict[int, int]:
         """The player, 0 or 1, of each closed box that has an owner."""
-        return replay(self.board, self.start, self.moves)[1]
+        return play_moves(self.board, self.start, self.moves)[1]
 
     @property
     def score(self) -> tuple[int, int]:
@@ -105,7 +105,7 @@ class RecordedGame:
         known = [field.name for field in fields(cls)]
         for name in content:
             if name not in known:
-                raise InputError(f"{shown(name)}: no such field{nearest(str(name)[:40], known)}")
+                raise InputError(f"{shown(name)}: no such field")
         for name in ("rows", "cols"):
             if name not in content:
                 raise InputError(f"{name}: is missing")
@@ -159,8 +159,7 @@ def write_game(game: RecordedGame, name: str) -> str:
     Raises: InputError for an unknown format and for a game that the format cannot hold.
     """
     if name not in FORMATS:
-        known = f"{nearest(name, FORMATS)} (known: {', '.join(FORMATS)})"
-        raise InputError(f"format: {name[:40]!r} is unknown{known}")
+        raise InputError(f"format: {name[:40]!r} is unknown (known: {', '.join(FORMATS)})")
     if name == "text":
         return _write_edges(game)
     content = _to_ccgc(game) if name == "ccgc" else game.to_json()

@@ -21,7 +21,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ class DotsAndBoxes:
             except TypeError:
                 plain = 0
             if plain < 1:
-                shown = shortened(repr(value))
-                raise InputError(f"{name}: {shown} must be a whole number of boxes, at least 1")
+                raise InputError(f"{name}: {value!r} must be a whole number of boxes, at least 1")
             object.__setattr__(self, name, plain)
 
     @property
@@ -124,7 +123,7 @@ def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.
     chex.assert_shape(edge, (), custom_message="edge")
     chex.assert_type(edge, int, custom_message="edge")
     # A comparison instead of a scatter, for the same reason as in `box_sides`.
-    drawn = state.drawn | (jnp.arange(game.num_edges) == edge)
+    drawn = state.drawn | (jnp.arange(game.num_edges, dtype=jnp.int32) == edge)
     closed = boxes_closed(game, drawn) - boxes_closed(game, state.drawn)
     again = closed > 0
     margin = state.margin + closed
@@ -137,7 +136,7 @@ def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.
 
 def random_edge(key: jax.Array, state: State) -> jax.Array:
     """Draw a legal edge uniformly, in one game: [] int32."""
-    logits = jnp.where(legal_edges(state), 0.0, -jnp.inf)
+    logits = jnp.where(legal_edges(state), jnp.float32(0), -jnp.inf)
     return jax.random.categorical(key, logits).astype(jnp.int32)
 
 
@@ -153,7 +152,7 @@ def discount(next_state: State, again: jax.Array) -> jax.Array:
     passes, 0 when the game is over. In the plain game no other function sets a sign between values
     of the search. The quiet game uses `search/quiet_game.outcome`: captures decide who moves next.
     """
-    sign = jnp.where(again, 1.0, -1.0)
+    sign = jnp.where(again, jnp.float32(1), -1)
     return jnp.where(is_over(next_state), 0.0, sign)
 
 

@@ -6,7 +6,6 @@ as long as reading the compiled program, in every process.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import sys
@@ -23,15 +22,13 @@ import chex
 import jax
 from jax import export
 
-from jaxzero.errors import shortened
+from jaxzero.errors import InputError
 from jaxzero.host.background import Programs
-from jaxzero.host.environment import check_devices
 from jaxzero.host.files import atomic_write
-from jaxzero.host.interrupts import at_stop
 
-MOST_TRACED = 64  # files of traced programs that are kept
+MAX_TRACED = 64  # files of traced programs that are kept
 # Settings of jax under which all programs run: types and copies to the device as written.
-USUAL = {"enable_x64": False, "numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
+USUAL = {"numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
 ROOM = 2**25  # bytes that a folder of caches must have left
 
 
@@ -47,7 +44,7 @@ def use_compilation_cache(in_script: bool = True) -> None:
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_home() or ""))
     elif (folder := cache_folder()) and (refusal := _refusal(folder)):
-        words = f"compiled programs are not kept: {shortened(str(folder))}: {refusal}"
+        words = f"compiled programs are not kept: {folder}: {refusal}"
         print(f"warning: {words}", file=sys.stderr)
         jax.config.update("jax_compilation_cache_dir", "")  # else jax warns about every program
     # matplotlib has one folder for its cache and for the user's settings: leave these in use.
@@ -55,7 +52,17 @@ def use_compilation_cache(in_script: bool = True) -> None:
     named = "MPLCONFIGDIR" in os.environ or os.path.isdir(f"{settings}/matplotlib")
     if not named and (home := cache_home()):
         os.environ["MPLCONFIGDIR"] = str(home / "matplotlib")
-    at_stop(drop_open_entries)
+
+
+def check_devices() -> None:
+    """Let jax find its devices. Raises: InputError if JAX_PLATFORMS names missing ones."""
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        if named := os.environ.get("JAX_PLATFORMS"):
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"JAX_PLATFORMS: {named!r}: {reason}") from error
+        raise
 
 
 @cache
@@ -68,7 +75,7 @@ def cache_home() -> Path | None:
     temporary = Path(tempfile.gettempdir(), f"jaxzero-{os.geteuid()}").absolute()
     kept = not _refusal(temporary, private=True)
     words = f"caches go to {temporary}" if kept else "every process compiles its programs again"
-    print(f"warning: {words}, because of {shortened(str(user))}: {refusal}", file=sys.stderr)
+    print(f"warning: {words}, because of {user}: {refusal}", file=sys.stderr)
     return temporary if kept else None
 
 
@@ -136,20 +143,6 @@ def cache_folder() -> Path | None:
     return Path(named).absolute()
 
 
-def drop_open_entries() -> None:
-    """Remove the entries that jax is writing to its cache of compiled programs.
-
-    jax does not write entries atomically and would warn about a partial one in every later run.
-    """
-    folder = cache_folder()
-    for link in Path("/proc/self/fd").iterdir() if folder else ():
-        with suppress(OSError):
-            path, mode = link.readlink(), fcntl.fcntl(int(link.name), fcntl.F_GETFL)
-            is_entry = path.parent == folder.resolve() and path.name.endswith(("-cache", "-atime"))
-            if is_entry and mode & os.O_ACCMODE != os.O_RDONLY:
-                path.unlink()
-
-
 def kept_njit(*signature: str, **options: Any) -> Callable[[Callable], Callable]:
     """Return `numba.njit` that releases the GIL and keeps what it compiles in `cache_home`.
 
@@ -200,7 +193,7 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
         # Other versions of the code or of jax leave files: delete the least recently used ones.
-        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MOST_TRACED]:
+        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MAX_TRACED]:
             old.unlink()
     return jax.jit(traced.call)
 

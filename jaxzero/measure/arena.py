@@ -12,15 +12,16 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.config.ranges import NonNegativeInt, PositiveInt, Seed, check_number
+from jaxzero.config import check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, replay, step
+from jaxzero.game import DotsAndBoxes, State, play_moves, step
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player
 from jaxzero.search import quiet_game
 
-MOST_AT_ONCE = 8192  # games, to bound the memory of a match
+MAX_AT_ONCE = 8192  # games, to bound the memory of a match
 TRIES = 32  # samples of an opening before a repeated opening is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
@@ -160,7 +161,7 @@ def play_match(
     """
     games = check_number("games", games, PositiveInt)
     opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
-    seed = check_number("seed", seed, Seed)
+    seed = check_number("seed", seed, NonNegativeInt)
     at_once = check_number("at_once", at_once, NonNegativeInt)
     if games % 2:
         raise InputError(f"games: {games} must be even (pairs with swapped seats)")
@@ -171,7 +172,7 @@ def play_match(
     openings = draw_openings(game, games // 2, opening_plies, seed)
     positions = after_openings(game, openings)
     play_key = jax.random.key(seed)
-    at_once = min(at_once or games, MOST_AT_ONCE)
+    at_once = min(at_once or games, MAX_AT_ONCE)
     parts = [
         play_games(game, players, positions, play_key, np.arange(begin, end))
         for begin, end in pairwise((*range(0, games, at_once), games))
@@ -269,7 +270,7 @@ def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
     drawn = np.zeros((len(openings), game.num_edges), bool)
     margin, player = np.zeros((2, len(openings)), np.int32)
     for number, moves in enumerate(openings):
-        players, owners = replay(game, (), moves)
+        players, owners = play_moves(game, (), moves)
         drawn[number, moves], player[number] = True, players[-1]
         margin[number] = sum(1 if owner == players[-1] else -1 for owner in owners.values())
     return State(drawn, margin, player)

@@ -23,7 +23,7 @@ from jaxzero.game import (
 )
 from jaxzero.host.background import cancelled_by
 from jaxzero.host.memory import cores
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.measure import suite
 from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
@@ -77,7 +77,7 @@ def collect(
             stored = suite.load_suite(name, game).drawn
             new_positions(game, stored, np.arange(len(stored)), np.arange(len(stored)), seen)
     for number, (name, player) in enumerate(players.items()):
-        with doing(f"playing {games} games of {name} against itself"):
+        with working(f"playing {games} games of {name} against itself"):
             boards = self_play(game, player, games, seed + number)
         source = np.tile(np.arange(games), len(boards) // games)
         half = np.random.default_rng((seed, number)).permutation(games)[source] % 2
@@ -183,9 +183,10 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
     with ThreadPoolExecutor(cores(), initializer=prepare) as pool:
         running = {pool.submit(solve, board) for board in new}
         try:
-            with doing("solving positions"):
+            with working("solving positions", len(new)) as report:
                 while running:
                     done, running = wait(running, SAVE_SECONDS, FIRST_EXCEPTION)
+                    report(len(new) - len(running))
                     for future in done:
                         future.result()
                     if done and running:
@@ -209,11 +210,7 @@ def read_store(store: Path, game: DotsAndBoxes, node_limit: int) -> Known:
     """
     if not store.exists():
         return {}
-    try:
-        kinds = {"solved": "b1", "node_limit": "iu0"}
-        file = read_positions("out", store, str(store), game, kinds)
-    except InputError as error:
-        raise InputError(f"{error}; delete it") from error
+    file = read_positions("out", store, str(store), game)
     kept = file["solved"] | (int(file["node_limit"]) >= node_limit)
     rows = zip(*(file[name][kept] for name in ("drawn", "moves", "solved")), strict=True)
     return {board.tobytes(): (values, bool(done)) for board, values, done in rows}

@@ -10,12 +10,12 @@ import jax
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.status import doing
-from jaxzero.measure.arena import MOST_AT_ONCE, batch_size, play_match
+from jaxzero.host.progress import working
+from jaxzero.measure.arena import MAX_AT_ONCE, batch_size, play_match
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
-from jaxzero.players.agent import Agent
+from jaxzero.network.agent import Agent
 from jaxzero.players.levels import find_level
 from jaxzero.players.players import LEARNT, make_player, make_players
 from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
@@ -41,7 +41,7 @@ def play_matches(
     results = {}
     for opponent in players:
         print(f"Playing {games} games against {opponent.name} ...", flush=True)
-        with doing(f"playing {games} games against {opponent.name}"):
+        with working(f"playing {games} games against {opponent.name}"):
             result = play_match(game, me, opponent, games, opening_plies, seed)
         print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
         results[opponent.name] = result.to_dict()
@@ -62,7 +62,7 @@ def match_networks(
             raise InputError(f"players: {name} uses no network, so two networks cannot be matched")
     for name in names:
         players = (make_player(name, game, agent) for agent in (first, second))
-        with doing(f"playing {games} games of {name}"):
+        with working(f"playing {games} games of {name}"):
             result = play_match(game, *players, games, opening_plies, seed)
         print(f"{name}: {one} against {other} {result}", flush=True)
         results[name] = result.to_dict()
@@ -91,7 +91,7 @@ def measure_weights(
     if suite is not None:
         record["suite_name"], record["suite"] = suite.name, {}
         for name in ("policy", f"search:{simulations}"):
-            with doing(f"scoring {name} on suite {suite.name}"):
+            with working(f"scoring {name} on suite {suite.name}"):
                 player = make_player(name, suite.game, loaded.agent)
                 record["suite"][name] = score(suite, player_answers(suite, player))
         print(format_scores(record["suite"]))
@@ -118,7 +118,7 @@ def refuse_search(
     The trees of `positions` positions, searched at once in other work, must fit too.
     """
     limit = memory_limit_bytes(jax.local_devices()[:1])
-    batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
+    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
     needed = batch * (simulations + 1) * game.num_edges * NODE_BYTES
     if limit is not None and needed > limit:
         raise InputError(

@@ -6,6 +6,8 @@ and solves them when it is called.
 
 from __future__ import annotations
 
+import json
+import zipfile
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -16,10 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from tabulate import tabulate
 
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
 from jaxzero.host.files import atomic_write
-from jaxzero.host.readers import is_file, read_arrays, read_json
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
 
@@ -27,7 +28,7 @@ BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # und
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
 TABLE_EDGES = 24  # on the largest board for which `auto` means `table`: 3x3 takes a second
-MOST_TABLE_EDGES = 30  # on the largest board for `table`: 2x5 takes 8 seconds
+MAX_TABLE_EDGES = 30  # on the largest board for `table`: 2x5 takes 8 seconds
 TABLE_POSITIONS = 2048  # positions of `table` in a suite for training
 
 
@@ -132,11 +133,8 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
         return read_suite(path, path.stem.removeprefix(NAME_START), game)
     known = suite_names()
     if name not in known:
-        why = f"does not end with {FILE_ENDING}" if is_file(Path(name)) else "does not exist"
-        raise InputError(
-            f"suite: {shortened(repr(name))} {why}{nearest(name, known)} "
-            f"(known: {', '.join(known)}, and files ending in {FILE_ENDING})"
-        )
+        files = f"and files ending in {FILE_ENDING}"
+        raise InputError(f"suite: {name!r} does not exist (known: {', '.join(known)}, {files})")
     if name == "table":
         return table_suite(game)
     if name == "berlekamp":
@@ -146,47 +144,24 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
 
 def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
     """Read a stored suite. Raises: InputError for an unreadable file or another board."""
-    file = read_positions("suite", path, name, game, {"counts": "i2"}, optional=("counts",))
-    if not len(file["drawn"]):
-        raise InputError(f"suite: {path} holds no position")
-    counts = file.get("counts")
-    if counts is not None and counts.shape != (len(BANDS), 3):
-        raise InputError(f"suite: counts in {path} are not those of the bands")
-    return Suite(name, game, file["drawn"], file["moves"].astype(np.int8), counts)
+    file = read_positions("suite", path, name, game)
+    return Suite(name, game, file["drawn"], file["moves"].astype(np.int8), file.get("counts"))
 
 
-def read_positions(
-    field: str,
-    path: Path,
-    name: str,
-    game: DotsAndBoxes,
-    kinds: dict[str, str],
-    optional: tuple[str, ...] = (),
-) -> dict[str, np.ndarray]:
-    """Read the boards `drawn` [P, A] bool, the values `moves` [P, A] of their moves, and `kinds`.
+def read_positions(field: str, path: Path, name: str, game: DotsAndBoxes) -> dict[str, np.ndarray]:
+    """Read the arrays of a file of `write_positions`, with the boards `drawn` as [P, A] bool.
 
-    If `kinds` has an array `solved` [P], only values of solved positions are checked. Raises:
-    InputError for an unreadable file, another board and impossible values.
+    Raises: InputError for a file of another kind and for another board.
     """
-    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2"} | kinds
-    file = read_arrays(field, path, kinds, optional)
-    board, packed, moves = file["board"].tolist(), file["drawn"], file["moves"]
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            file = dict(archive)
+        board = file["board"].tolist()
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{field}: {path} cannot be read ({error})") from error
     if board != [game.rows, game.cols]:
         raise InputError(f"{field}: {name} is of a {'x'.join(map(str, board))} board, not {game}")
-    if packed.dtype != np.uint8 or packed.shape[1] != -(-game.num_edges // 8):
-        raise InputError(f"{field}: drawn in {path} is not of the {game.num_edges} edges of {game}")
-    drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
-    if drawn.all(axis=1).any():
-        raise InputError(f"{field}: {path} holds a position without an undrawn edge")
-    solved = file.get("solved", np.ones(len(drawn), bool))
-    if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
-        raise InputError(f"{field}: {path} has moves of other positions")
-    wrong = np.where(drawn, moves != ILLEGAL, np.abs(moves.astype(int)) > game.num_boxes)
-    wrong &= solved[:, None]
-    if wrong.any():
-        row, edge = np.argwhere(wrong)[0]
-        value = f"{moves[row, edge]} of edge {edge} at position {row}"
-        raise InputError(f"{field}: moves in {path} have the value {value}")
+    drawn = np.unpackbits(file["drawn"], axis=1, count=game.num_edges).astype(bool)
     return file | {"drawn": drawn}
 
 
@@ -214,7 +189,7 @@ def format_counts(suite: Suite) -> str:
 
 def berlekamp_suite(game: DotsAndBoxes) -> Suite:
     """Return the problems of Berlekamp's book (2000) on this board, solved now."""
-    problems = read_json("suite", Path(str(DATA / "berlekamp.json")))
+    problems = json.loads((DATA / "berlekamp.json").read_text())
     problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
     if not problems:
         raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")
@@ -225,9 +200,9 @@ def berlekamp_suite(game: DotsAndBoxes) -> Suite:
 
 def check_table(game: DotsAndBoxes) -> None:
     """Raise an InputError for a board that is too large for the suite `table`."""
-    if game.num_edges > MOST_TABLE_EDGES:
+    if game.num_edges > MAX_TABLE_EDGES:
         raise InputError(
-            f"suite: table takes boards of at most {MOST_TABLE_EDGES} edges, {game} has "
+            f"suite: table takes boards of at most {MAX_TABLE_EDGES} edges, {game} has "
             f"{game.num_edges}"
         )
 

@@ -10,11 +10,11 @@ from tabulate import tabulate
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.files import make_folder, save_figure
-from jaxzero.host.status import doing
+from jaxzero.host.files import save_figure
+from jaxzero.host.progress import working
 from jaxzero.measure.scoring import Answers, compare, player_answers, score
 from jaxzero.measure.suite import Suite, format_counts
-from jaxzero.players.agent import Agent
+from jaxzero.network.agent import Agent
 from jaxzero.players.players import LEARNT, make_player, make_players, name_shown
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
@@ -43,7 +43,7 @@ def score_suite(
     for network, agent in networks.items():
         for player in names:
             if (name := name_shown(player, network, len(networks))) not in answers:
-                with doing(f"{player} answers suite {suite.name}"):
+                with working(f"{player} answers suite {suite.name}"):
                     made = make_player(player, suite.game, agent)
                     answers[name] = player_answers(suite, made, seed)
     pairs = [(player, names[0]) for player in names[1:]]
@@ -63,7 +63,7 @@ def score_suite(
     if suite.counts is not None:
         print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
     path = figures / f"suite_{suite.name}.png"
-    make_folder("figures", figures)
+    figures.mkdir(parents=True, exist_ok=True)
     title = f"{suite.game}, {' and '.join(networks)}, suite {suite.name}"
     draw_scores(path, title, scores)
     print(path)

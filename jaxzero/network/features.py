@@ -7,16 +7,18 @@ board are 0.
 
 The structure of the position is an input too. Counts modulo 2 over the whole board decide who must
 open the first long chain. A network hardly learns these counts from edges, but quickly learns to
-use them as inputs.
+use them as inputs. A network with `network.features raw` has no structure (None) and gets only the
+edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,8 +64,52 @@ LONGEST = 12  # boxes; longer chains are counted together with chains of this le
 LOOPS = (4, 6, 8, 10)  # boxes; longer loops are counted together with loops of the last length
 LONGEST_JOINED = 6  # boxes; as LONGEST, for chains that end at a joint
 # Larger counts have the code of these largest counts.
-MOST_CHAINS, MOST_LOOPS, MOST_LONG, MOST_JOINED = 6, 3, 9, 5
+MAX_CHAINS, MAX_LOOPS, MAX_LONG, MAX_JOINED = 6, 3, 9, 5
 CONTROL = 16  # boxes; largest value of control, positive or negative
+PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
+
+
+def edge_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array]:
+    """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
+    chex.assert_shape(drawn, (None, game.num_edges), custom_message="drawn")
+    # Centred bits: an empty board is as far from zero as a full one.
+    inputs = drawn.astype(dtype) * 2 - 1
+    if found is None:
+        return (inputs,)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    # Lengths of chains add no information for a trunk that sees the whole board at once.
+    more = (seen.edges, seen.boxes, seen.counts, seen.joined)
+    flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
+    return (jnp.concatenate([inputs, *flat], axis=-1),)
+
+
+def grid_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array]:
+    """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
+
+    The first `grid_planes` planes are used. The others are 0, because a GPU convolves whole groups.
+    """
+    chex.assert_shape(drawn, (None, game.num_edges), custom_message="drawn")
+    used = grid_planes(found is not None)
+    width = -(-used // PLANES_GROUP) * PLANES_GROUP
+    words = jax.vmap(partial(board_planes, game))(drawn)
+    if found is None:
+        return unpack_planes(words, width).astype(dtype), jnp.zeros((len(drawn), 0), dtype)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    words |= jax.vmap(partial(structure_planes, game))(seen) << len(PLANES)
+    planes = unpack_planes(words, width).astype(dtype)
+    lengths = jax.vmap(partial(on_dots, game))(seen.lengths).astype(dtype)
+    is_length = jnp.arange(width, dtype=jnp.int32) == len(PLANES) + LENGTHS_PLANE
+    planes = jnp.where(is_length[None, None, None], lengths[..., None], planes)
+    return planes, seen.counts.astype(dtype)
+
+
+def grid_planes(structure: bool) -> int:
+    """Return how many planes of `grid_inputs` are used, with the structure or without."""
+    return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
 
 
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
@@ -108,22 +154,6 @@ def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
     return jnp.concatenate([horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1)
 
 
-def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    """Return which remaining margins are possible: [2 * rows * cols + 1] bool.
-
-    Bin i stands for a margin of i - rows * cols boxes. With n boxes left the two sides share n
-    boxes, so the margin lies in -n..n and has the parity of n.
-    """
-    left = jnp.sum(box_sides(game, drawn) < 4, dtype=jnp.int32)
-    margins = margin_bins(game)
-    return (jnp.abs(margins) <= left) & ((margins - left) % 2 == 0)
-
-
-def margin_bins(game: DotsAndBoxes) -> jax.Array:
-    """Return the remaining margin each bin stands for, in boxes: [2 * rows * cols + 1] int32."""
-    return jnp.arange(-game.num_boxes, game.num_boxes + 1, dtype=jnp.int32)
-
-
 class StructureFeatures(NamedTuple):
     """The structure of one position as inputs."""
 
@@ -136,6 +166,8 @@ class StructureFeatures(NamedTuple):
 
 def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -> StructureFeatures:
     """Encode the structure `found` in one position with edges `drawn` [A]."""
+    chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
+    chex.assert_shape(found.length, (game.rows, game.cols), custom_message="found.length")
     chain = jnp.where(found.loop, 0, found.length)
     loop = game.num_boxes + 1  # more than any chain, so one lookup per edge finds both
     opens = highest_beside(jnp.where(found.loop, loop, chain))
@@ -213,14 +245,14 @@ def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
         "boxes with three open sides": up_to(boxes),
         "boxes with four open sides": up_to(boxes),
         "safe edges": up_to(game.num_edges),
-        "chains by length": up_to(MOST_CHAINS, longest),
-        "loops by length": up_to(MOST_LOOPS, len(LOOPS)),
-        "long chains": up_to(MOST_LONG),
+        "chains by length": up_to(MAX_CHAINS, longest),
+        "loops by length": up_to(MAX_LOOPS, len(LOOPS)),
+        "long chains": up_to(MAX_LONG),
         "control": control,
         "moves left": up_to(fewest_decisions(game)),
-        "chains without a joint": up_to(MOST_CHAINS, longest),
-        "chains with one joint": up_to(MOST_JOINED, longest_joined),
-        "chains with two joints": up_to(MOST_JOINED, longest_joined),
+        "chains without a joint": up_to(MAX_CHAINS, longest),
+        "chains with one joint": up_to(MAX_JOINED, longest_joined),
+        "chains with two joints": up_to(MAX_JOINED, longest_joined),
         "control without joints": control,
     }
 
@@ -259,18 +291,19 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
     # of a loop minus 8, as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
     of_chain = jnp.where(found.length >= 3, found.length - 4, 0)
     worth = jnp.where(found.loop, found.length - 8, of_chain)
-    most_joints = np.array([2, 0])[:, None, None]
+    most_joints = np.array([2, 0], np.int32)[:, None, None]
     counted = starts[None] & (found.joined[None] <= most_joints)
-    control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2))
+    control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2), dtype=jnp.int32)
     # Least and most open sides of the boxes in each of the three counts of boxes.
-    least, most = (np.array(sides)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
+    least, most = (np.array(sides, np.int32)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
     boxes = (found.open_sides[None] >= least) & (found.open_sides[None] <= most)
     boxes = jnp.sum(boxes, axis=(1, 2), dtype=jnp.int32)
     safe, undrawn = jnp.sum(jnp.stack([found.safe, ~found.quiet]), axis=1, dtype=jnp.int32)
     by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
-    chains, last = jnp.sum(by_joints, axis=0), codes["chains with one joint"].counts - 1
+    chains = jnp.sum(by_joints, axis=0, dtype=jnp.int32)
+    last = codes["chains with one joint"].counts - 1
     # Longer chains count as the longest.
-    longer = jnp.sum(by_joints[1:, last:], axis=1, keepdims=True)
+    longer = jnp.sum(by_joints[1:, last:], axis=1, dtype=jnp.int32, keepdims=True)
     joined = jnp.concatenate([by_joints[1:, :last], longer], axis=1)
     counts = {
         "boxes taken": found.taken,
@@ -281,7 +314,7 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
         "safe edges": safe,
         "chains by length": chains,
         "loops by length": loops,
-        "long chains": jnp.sum(chains[2:]),
+        "long chains": jnp.sum(chains[2:], dtype=jnp.int32),
         "control": control[0],
         "moves left": undrawn - boxes[0],
         "chains without a joint": by_joints[0],
@@ -299,9 +332,9 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     """
     bits = chosen.size.bit_length()
     in_word = 32 // bits
-    number, place = jax.lax.div(kind, in_word), jax.lax.rem(kind, in_word)
+    number, place = (of(kind, jnp.int32(in_word)) for of in (jax.lax.div, jax.lax.rem))
     one = jnp.where(chosen, jnp.uint32(1) << (bits * place).astype(jnp.uint32), 0)
-    words = jnp.arange(-(-kinds // in_word))[:, None, None]
+    words = jnp.arange(-(-kinds // in_word), dtype=jnp.int32)[:, None, None]
     sums = jnp.sum(jnp.where(number[None] == words, one[None], 0), axis=(1, 2), dtype=jnp.uint32)
     places = jnp.arange(in_word, dtype=jnp.uint32)[None, :] * bits
     counts = (sums[:, None] >> places) & ((1 << bits) - 1)
@@ -322,6 +355,8 @@ def encode(codes: dict[str, CountCode], counts: dict[str, jax.Array]) -> jax.Arr
             least.append(code.values[0])
             most.append(code.values[-1])
     count = jnp.concatenate([jnp.atleast_1d(counts[name]) for name in codes])
-    near = jnp.clip(count, np.array(least), np.array(most))
-    count, near = (x.at[np.array(numbers)].get(mode="promise_in_bounds") for x in (count, near))
-    return jnp.where(np.array(odd), count % 2 == 1, near == np.array(values))
+    chex.assert_shape(count, (len(least),), custom_message="counts")
+    near = jnp.clip(count, np.array(least, np.int32), np.array(most, np.int32))
+    rows = np.array(numbers, np.int32)
+    count, near = (x.at[rows].get(mode="promise_in_bounds") for x in (count, near))
+    return jnp.where(np.array(odd), count % 2 == 1, near == np.array(values, np.int32))

@@ -1,4 +1,4 @@
-"""Layers and residual blocks of the network, in the forms that suit the present device.
+"""Layers and residual blocks of the network, in the forms that suit the platform.
 
 No layer looks at other positions of the batch, so there are no batch statistics to synchronise, and
 convolution, bias and activation stay adjacent so that XLA can fuse them. Every block starts as the
@@ -11,49 +11,27 @@ on a CPU. Winograd's minimal filtering halves the time to evaluate many position
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
 
 from jaxzero.config import NetworkConfig
-from jaxzero.errors import InputError
+from jaxzero.network.winograd import transform_kernel, winograd_convolve
 
 # Smallest batch for Winograd: below it, transforming the kernels costs more than it saves.
 WINOGRAD_BATCH = 32
 # Variables that are derived from the parameters once, not at every call of inference.
 PREPARED = "prepared"
-LONGEST_TILE = 6  # beyond it the transforms amplify rounding errors
-POINTS = (0, 1, -1, 2, -2, 1 / 2, -1 / 2)
 Dtype = jnp.dtype
 
 
-def compute_dtype(config: NetworkConfig) -> jnp.dtype:
-    """Return the number format of activations on the present device."""
-    name = config.compute_dtype
-    if name == "auto":
-        name = "float32" if jax.default_backend() == "cpu" else "bfloat16"
-    return jnp.dtype(name)
-
-
-def convolution_form(config: NetworkConfig, batch: int) -> str:
-    """Return the form of the convolutions of a batch on the present device.
-
-    Raises: InputError for Winograd's form with numbers that are not float32.
-    """
-    exact = compute_dtype(config) == jnp.float32
-    if config.convolution == "winograd" and not exact:
-        raise InputError(
-            "network.convolution: winograd needs network.compute_dtype float32, which auto is on a "
-            "CPU only"
-        )
-    if config.convolution != "auto":
-        return config.convolution
-    if jax.default_backend() != "cpu" or batch < WINOGRAD_BATCH:
+def convolution_form(platform: str, dtype: Dtype, batch: int) -> str:
+    """Return the form of the convolutions of a batch."""
+    if platform != "cpu" or batch < WINOGRAD_BATCH:
         return "direct"
-    return "winograd" if exact else "shifted"
+    return "winograd" if dtype == jnp.float32 else "shifted"
 
 
 class ConvBlock(nn.Module):
@@ -67,11 +45,12 @@ class ConvBlock(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         channels = self.config.channels
-        y = Conv3x3(channels, self.form, self.dtype)(x)
+        y = Conv3x3(channels, self.form, self.dtype, name="conv_a")(x)
         if self.pooling:
-            y = y + nn.Dense(channels, dtype=self.dtype)(pooled(nn.relu(y)))[:, None, None]
-        y = nn.relu(y)
-        y = Conv3x3(channels, self.form, self.dtype, nn.initializers.zeros)(y)
+            board = nn.Dense(channels, dtype=self.dtype, name="pooled")(pooled(nn.relu(y)))
+            y = y + board[:, None, None]
+        zeros = nn.initializers.zeros
+        y = Conv3x3(channels, self.form, self.dtype, zeros, name="conv_b")(nn.relu(y))
         return nn.relu(x + y)
 
 
@@ -83,9 +62,10 @@ class DenseBlock(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        y = nn.LayerNorm(dtype=self.dtype)(x)
-        y = nn.relu(nn.Dense(self.channels, dtype=self.dtype)(y))
-        return x + nn.Dense(self.channels, dtype=self.dtype, kernel_init=nn.initializers.zeros)(y)
+        dense = partial(nn.Dense, self.channels, dtype=self.dtype)
+        y = nn.LayerNorm(dtype=self.dtype, name="norm")(x)
+        y = nn.relu(dense(name="dense_a")(y))
+        return x + dense(kernel_init=nn.initializers.zeros, name="dense_b")(y)
 
 
 class AttentionBlock(nn.Module):
@@ -99,13 +79,14 @@ class AttentionBlock(nn.Module):
         batch, height, width, channels = x.shape
         tokens = x.reshape(batch, height * width, channels)
         places = self.param(
-            "places", nn.initializers.normal(0.02), (1, height * width, channels)
+            "places", nn.initializers.normal(0.02), (1, height * width, channels), jnp.float32
         ).astype(self.dtype)
         attended = nn.MultiHeadDotProductAttention(
             num_heads=self.heads,
             dtype=self.dtype,
             out_kernel_init=nn.initializers.zeros,
-        )(nn.LayerNorm(dtype=self.dtype)(tokens + places))
+            name="attend",
+        )(nn.LayerNorm(dtype=self.dtype, name="norm")(tokens + places))
         return (tokens + attended).reshape(x.shape)
 
 
@@ -147,9 +128,10 @@ class Conv3x3(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         inputs = self.inputs or x.shape[-1]
-        kernel = self.param("kernel", self.kernel_init, (3, 3, inputs, self.channels))
+        shape = (3, 3, inputs, self.channels)
+        kernel = self.param("kernel", self.kernel_init, shape, jnp.float32)
         kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, x.shape[-1] - inputs), (0, 0)))
-        bias = self.param("bias", nn.initializers.zeros, (self.channels,))
+        bias = self.param("bias", nn.initializers.zeros, (self.channels,), jnp.float32)
         kernel, bias = kernel.astype(self.dtype), bias.astype(self.dtype)
         if self.form == "winograd":
             y = winograd_convolve(x, self._factors(kernel, *x.shape[1:3]))
@@ -178,81 +160,3 @@ def _shifted(x: jax.Array, kernel: jax.Array) -> jax.Array:
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     slices = [padded[:, i : i + height, j : j + width] for i in range(3) for j in range(3)]
     return jnp.concatenate(slices, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
-
-
-def transform_kernel(kernel: jax.Array, height: int, width: int) -> jax.Array:
-    """Turn a kernel [3, 3, I, O] into the factors of one tile: [n_height, n_width, I, O].
-
-    A row of m outputs takes m + 2 multiplications, not 3 m. A side of at most 6 squares is one
-    tile: on the 6 x 6 dots of 5x5 a pair of channels takes 64 multiplications instead of 324. The
-    float32 error is about 1e-5 of the output; in bfloat16 it would be too large.
-    Source: Lavin & Gray 2016, "Fast Algorithms for Convolutional Neural Networks".
-    """
-    down, across = (filter_transforms(tile_length(length))[1] for length in (height, width))
-    # One matrix product: two products, one along each side, take ten times as long.
-    into = jnp.asarray(np.kron(down, across), kernel.dtype)
-    factors = into @ kernel.reshape(9, -1)
-    return factors.reshape(len(down), len(across), *kernel.shape[2:])
-
-
-def winograd_convolve(x: jax.Array, factors: jax.Array) -> jax.Array:
-    """Convolve [B, H, W, I], zero padded, with `factors` of `transform_kernel`: [B, H, W, O]."""
-    batch, height, width, inputs = x.shape
-    outputs = factors.shape[-1]
-    into_rows, out_rows = side_transforms(height)
-    into_cols, out_cols = side_transforms(width)
-    repeats = (len(into_rows) // factors.shape[0], len(into_cols) // factors.shape[1])
-    factors = jnp.tile(factors, (*repeats, 1, 1)).reshape(-1, inputs, outputs)
-    # Squares first, so that every step is a matrix product without a transposition between.
-    squares = x.reshape(batch, height * width, inputs).transpose(1, 0, 2)
-    into = jnp.asarray(np.kron(into_rows, into_cols), x.dtype)
-    products = (into @ squares.reshape(height * width, -1)).reshape(-1, batch, inputs)
-    products = jax.lax.batch_matmul(products, factors)
-    out = jnp.asarray(np.kron(out_rows, out_cols), x.dtype)
-    squares = (out @ products.reshape(len(products), -1)).reshape(-1, batch, outputs)
-    return squares.transpose(1, 0, 2).reshape(batch, height, width, outputs)
-
-
-@lru_cache
-def side_transforms(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (input [N, length], output [length, N]) transforms of a zero-padded side.
-
-    N counts the products of all tiles, one tile after the other.
-    """
-    outputs = tile_length(length)
-    tiles = -(-length // outputs)
-    into, _, out = filter_transforms(outputs)
-    size = outputs + 2
-    padded_into = np.zeros((tiles * size, tiles * outputs + 2))
-    padded_out = np.zeros((tiles * outputs, tiles * size))
-    for tile in range(tiles):
-        products = slice(tile * size, (tile + 1) * size)
-        start = tile * outputs
-        padded_into[products, start : start + size] = into
-        padded_out[start : start + outputs, products] = out
-    return padded_into[:, 1 : length + 1], padded_out[:length]
-
-
-@lru_cache
-def filter_transforms(outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (input [n, n], kernel [n, 3], output [m, n]) transforms of a tile, n = m + 2.
-
-    `output @ ((kernel @ g) * (input @ d))` correlates d [n] with g [3]: Toom and Cook's product
-    of polynomials, evaluated at `POINTS` and at infinity, transposed.
-    """
-    size = outputs + 2
-    points = np.array(POINTS[: size - 1], float)[:, None]
-
-    def powers(count: int) -> np.ndarray:
-        at_infinity = np.eye(count)[-1:]
-        return np.concatenate([points ** np.arange(count), at_infinity])
-
-    kernel = powers(3)
-    scale = np.abs(kernel).max(axis=1, keepdims=True)  # keeps the sizes of the factors alike
-    return np.linalg.inv(powers(size)).T * scale, kernel / scale, powers(outputs).T
-
-
-def tile_length(length: int) -> int:
-    """Return the outputs of one tile along a side of `length` squares."""
-    tiles = -(-length // LONGEST_TILE)
-    return -(-length // tiles)

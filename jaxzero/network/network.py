@@ -1,13 +1,14 @@
-"""The network: from drawn edges to a policy and a distribution of the remaining margin.
+"""The network: from drawn edges to a policy and the predictions of the heads (`heads.py`).
 
-A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. In
-every trunk both heads read the output of the blocks and a summary of the whole board, because
-parity is not local. The last layers of the heads always compute in float32.
+A trunk turns its inputs (`features.py`) into logits of the edges [B, A] and of every head [B, K].
+In every trunk policy and heads read the output of the blocks and a summary of the whole board,
+because parity is not local. Their last layers always compute in float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -19,74 +20,80 @@ from flax import linen as nn
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
-from jaxzero.network.features import edges_from_planes, margin_bins, margin_mask
-from jaxzero.network.inputs import edge_inputs, grid_inputs, grid_planes
+from jaxzero.network.features import edge_inputs, edges_from_planes, grid_inputs, grid_planes
+from jaxzero.network.heads import heads_of, is_last_layer, margin_bins
 from jaxzero.network.layers import (
     PREPARED,
     AttentionBlock,
     Conv3x3,
     ConvBlock,
     DenseBlock,
-    compute_dtype,
     convolution_form,
     pooled,
 )
 from jaxzero.network.parts import SIZES, in_parts
 
 Inputs = tuple[jax.Array, ...]  # [B, ...]
-Logits = tuple[jax.Array, ...]  # [B, A] of the edges, [B, M] of the margin, conv: of the safe end
+Logits = tuple[jax.Array, dict[str, jax.Array]]  # [B, A] of the edges; [B, K] of each head
 
 
 class Trunk(NamedTuple):
     """The inputs of a trunk and its layers. The layers are called inside a module."""
 
     inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
-    layers: Callable[..., Logits]  # (game, config, *inputs)
+    layers: Callable[..., Logits]  # (game, config, platform, *inputs)
 
 
-def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits:
+def dense(game: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Logits:
     """Apply fully connected residual blocks to inputs [B, K]."""
     dtype = edges.dtype
-    x = nn.Dense(config.channels, dtype=dtype)(edges)
-    for _ in range(config.blocks):
-        x = DenseBlock(config.channels, dtype)(x)
-    x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
-    return (
-        nn.Dense(game.num_edges, dtype=jnp.float32, name="policy")(x),
-        nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(x),
-    )
+    x = nn.Dense(config.channels, dtype=dtype, name="input")(edges)
+    for block in range(config.blocks):
+        x = DenseBlock(config.channels, dtype, name=f"block_{block}")(x)
+    x = nn.relu(nn.LayerNorm(dtype=dtype, name="norm")(x))
+    policy = nn.Dense(game.num_edges, dtype=jnp.float32, name="policy")(x)
+    return policy, last_layers(game, config, x)
 
 
-def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: jax.Array) -> Logits:
+def conv(
+    game: DotsAndBoxes,
+    config: NetworkConfig,
+    platform: str,
+    planes: jax.Array,
+    counts: jax.Array,
+) -> Logits:
     """Convolve on the grid of dots; a square gives logits of the edges to its right and below."""
-    dtype, form = planes.dtype, convolution_form(config, len(planes))
+    dtype, form = planes.dtype, convolution_form(platform, planes.dtype, len(planes))
     structure_seen = counts.shape[-1] > 0
-    x = Conv3x3(config.channels, form, dtype, inputs=grid_planes(structure_seen))(planes)
+    used = grid_planes(structure_seen)
+    x = Conv3x3(config.channels, form, dtype, inputs=used, name="planes")(planes)
     if structure_seen:
-        x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
+        x = x + nn.Dense(config.channels, dtype=dtype, name="counts")(counts)[:, None, None]
     x = nn.relu(x)
     for block in range(config.blocks):
-        x = ConvBlock(config, form, dtype, pooling=(block + 1) % POOLING_EVERY == 0)(x)
+        pooling = (block + 1) % POOLING_EVERY == 0
+        x = ConvBlock(config, form, dtype, pooling, name=f"block_{block}")(x)
     if config.attention_heads:
-        x = AttentionBlock(config.attention_heads, dtype)(x)
+        x = AttentionBlock(config.attention_heads, dtype, name="attention")(x)
     board = jnp.concatenate([pooled(x), counts], axis=-1)
-    # Both heads see the whole board: parity is not local.
-    hidden = nn.Dense(config.channels, dtype=dtype)(x)
-    hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
+    # Policy and heads see the whole board: parity is not local.
+    hidden = nn.Dense(config.channels, dtype=dtype, name="policy_hidden")(x)
+    whole = nn.Dense(config.channels, dtype=dtype, name="policy_board")(board)
+    hidden = nn.relu(hidden + whole[:, None, None])
     policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
-    summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
-    margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
-    if not config.safe_end:
-        return edges_from_planes(game, policy), margin
-    safe_end = nn.Dense(2 + CHAIN_CLASSES, dtype=jnp.float32, name="safe_end")(summary)
-    return edges_from_planes(game, policy), margin, safe_end
+    summary = nn.relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(board))
+    return edges_from_planes(game, policy), last_layers(game, config, summary)
 
 
-# Names that the last layers of every trunk must have. The weights of these layers stay in float32
-# for inference, and the optimiser treats them separately.
-HEADS = ("policy", "margin", "safe_end")
+def last_layers(game: DotsAndBoxes, config: NetworkConfig, x: jax.Array) -> dict[str, jax.Array]:
+    """Apply the last layer of every head to a summary [B, C] of the board."""
+    return {
+        name: nn.Dense(head.size(game), dtype=jnp.float32, name=name)(x)
+        for name, head in heads_of(config).items()
+    }
+
+
 POOLING_EVERY = 3  # blocks; local layers need summaries of the board to count chains
-CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
 TRUNKS = {
     "conv": Trunk(grid_inputs, conv),
     "dense": Trunk(edge_inputs, dense),
@@ -101,17 +108,30 @@ class Prediction(NamedTuple):
     """The outputs of the network for a batch of positions, for the side to move."""
 
     policy_logits: jax.Array  # [B, A] float32, drawn edges at IMPOSSIBLE
-    margin_logits: jax.Array  # [B, M] float32, impossible margins at IMPOSSIBLE
-    # [B, 2 + 8] float32 with `network.safe_end`, else (): whether the present side to move or the
-    # other side moves when no safe edge is left, and how many long chains and loops there are then.
-    safe_end_logits: jax.Array | tuple = ()
+    head_logits: dict[str, jax.Array]  # [B, K] float32 by name, impossible labels at IMPOSSIBLE
+
+
+def present_platform() -> str:
+    """Return "cpu" or "gpu", whichever JAX computes on. All other code gets it passed."""
+    return "cpu" if jax.default_backend() == "cpu" else "gpu"
 
 
 class Network(nn.Module):
-    """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool."""
+    """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool.
+
+    The platform chooses between forms of the same computation, for the network and its users.
+    """
 
     game: DotsAndBoxes
     config: NetworkConfig
+    platform: str = field(default_factory=present_platform)  # "cpu" or "gpu"
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """The number format of activations."""
+        if self.config.compute_dtype != "auto":
+            return jnp.dtype(self.config.compute_dtype)
+        return jnp.dtype("float32" if self.platform == "cpu" else "bfloat16")
 
     def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
         """Evaluate positions; pass their structure `found` [B] if it is known, to save work."""
@@ -125,22 +145,23 @@ class Network(nn.Module):
             found = None
         elif found is None:
             found = jax.vmap(partial(structure, self.game))(drawn)
-        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, compute_dtype(self.config))
+        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, self.dtype)
 
     @nn.compact
     def layers(self, *inputs: jax.Array) -> Logits:
         """Return the logits of positions from their inputs."""
-        return TRUNKS[self.config.trunk].layers(self.game, self.config, *inputs)
+        return TRUNKS[self.config.trunk].layers(self.game, self.config, self.platform, *inputs)
 
     def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
-        """Mask drawn edges and impossible margins in the logits of positions."""
-        policy_logits, margin_logits, *others = logits
-        possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
-        return Prediction(
-            policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
-            margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
-            safe_end_logits=others[0] if others else (),
-        )
+        """Mask drawn edges and impossible labels in the logits of positions."""
+        policy_logits, head_logits = logits
+        for name, head in heads_of(self.config).items():
+            if head.possible:
+                possible = jax.vmap(partial(head.possible, self.game))(drawn)
+                head_logits = head_logits | {
+                    name: jnp.where(possible, head_logits[name], IMPOSSIBLE)
+                }
+        return Prediction(jnp.where(drawn, IMPOSSIBLE, policy_logits), head_logits)
 
 
 def evaluate_some(
@@ -169,14 +190,13 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
     Work that every evaluation would repeat on the weights is done once: matrices and kernels are
     cast to the format of the activations, and kernels are transformed for Winograd's convolution.
     """
-    dtype = compute_dtype(network.config)
     drawn = jnp.zeros((batch, network.game.num_edges), bool)
     _, prepared = network.apply(params, drawn, mutable=[PREPARED])
 
     def cast_one(path: tuple, leaf: jax.Array) -> jax.Array:
-        # Normalisations and the last layers of the heads act in float32.
-        wide = leaf.ndim < 2 or any(part.key in HEADS for part in path)
-        return leaf if wide else leaf.astype(dtype)
+        # Normalisations and the last layers act in float32.
+        wide = leaf.ndim < 2 or is_last_layer(path)
+        return leaf if wide else leaf.astype(network.dtype)
 
     cast = jax.tree_util.tree_map_with_path(cast_one, params)
     return {**cast, **prepared}
@@ -204,7 +224,7 @@ def count_params(params: chex.ArrayTree) -> int:
 
 def margin_probabilities(prediction: Prediction) -> jax.Array:
     """Return the distribution of the remaining margin: [B, M]."""
-    return jax.nn.softmax(prediction.margin_logits, axis=-1)
+    return jax.nn.softmax(prediction.head_logits["margin"], axis=-1)
 
 
 def expected_margin(game: DotsAndBoxes, prediction: Prediction) -> jax.Array:

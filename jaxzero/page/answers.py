@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
+from jsonargparse.typing import restricted_number_type
+
 from jaxzero import __version__
 from jaxzero.api import check_number
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
 from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
@@ -27,6 +29,11 @@ from jaxzero.play.opponents import (
 from jaxzero.play.problems import THEMES, find_problem
 from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
+
+Rating = restricted_number_type(None, float, [(">=", 0), ("<=", 4000)])
+Simulations = restricted_number_type(None, int, [(">=", 0), ("<=", 1024)])
+ReviewSimulations = restricted_number_type(None, int, [(">=", 1), ("<=", 1024)])
+Seconds = restricted_number_type(None, int, [(">=", 0), ("<=", 60)])
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
@@ -59,7 +66,7 @@ def problem(question: Answer) -> Answer:
     theme = text_of(question, "theme")
     if theme not in THEMES:
         known = ", ".join(THEMES)
-        raise InputError(f"theme: {shortened(repr(theme))} does not exist (known: {known})")
+        raise InputError(f"theme: {theme!r} does not exist (known: {known})")
     rating = check_number("rating", question.get("rating", 1000), 0.0, 4000.0)
     return {"theme": theme, **find_problem(theme, seed_of(question), rating).to_json()}
 

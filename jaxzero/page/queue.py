@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from jaxzero.api import ended_by
 
 AT_ONCE = 2  # questions answered at the same time; others wait
-MOST_WAITING = 200  # questions and streams; more are refused
+MAX_WAITING = 200  # questions and streams; more are refused
 
 
 class Queue:
@@ -51,8 +51,8 @@ class Queue:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Hold a place in the queue. Raises: HTTPException if the queue is full."""
-        if self._waiting >= MOST_WAITING:
-            raise HTTPException(503, f"{MOST_WAITING} questions wait already; try again later")
+        if self._waiting >= MAX_WAITING:
+            raise HTTPException(503, f"{MAX_WAITING} questions wait already; try again later")
         self._waiting += 1
         try:
             yield

@@ -26,7 +26,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
@@ -36,7 +36,7 @@ from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
 from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
-MOST_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
+MAX_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
 PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
 PAUSE = 0.1  # seconds between two polls
 OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host
@@ -161,8 +161,8 @@ async def question_of(request: Request) -> Answer:
         with anyio.fail_after(PATIENCE):
             async for part in request.stream():
                 data += part
-                if len(data) > MOST_BYTES:
-                    raise HTTPException(413, f"body: more than {MOST_BYTES} bytes")
+                if len(data) > MAX_BYTES:
+                    raise HTTPException(413, f"body: more than {MAX_BYTES} bytes")
     except TimeoutError as error:
         raise HTTPException(408, f"body: did not come within {PATIENCE:g} seconds") from error
     try:
@@ -221,7 +221,7 @@ def serve(host: str, port: int) -> None:
         why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
         if number in OF_PORT:
             raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
-        raise InputError(f"host: {shortened(host)} cannot be used ({why})") from error
+        raise InputError(f"host: {host} cannot be used ({why})") from error
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
@@ -231,8 +231,6 @@ def serve(host: str, port: int) -> None:
     analysis_programs(DEFAULT).begin()
     config = uvicorn.Config(
         make_app(hosts),
-        # Other loops would hide signals from `interrupts`, which also ends compiler threads.
-        loop="asyncio",
         log_level="error",
         ws="none",
         timeout_keep_alive=30,

@@ -12,9 +12,7 @@ from typing import NamedTuple
 import jax
 
 from jaxzero.config import Config
-from jaxzero.host.files import make_folder, temporary_folder
-from jaxzero.host.status import doing
-from jaxzero.network.layers import compute_dtype
+from jaxzero.host.progress import working
 from jaxzero.performance.report import (
     WIDTH,
     Result,
@@ -40,7 +38,7 @@ from jaxzero.performance.timing import (
     time_parts,
 )
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
-from jaxzero.training.parallel import choose_devices
+from jaxzero.training.devices import choose_devices
 
 
 def benchmark(
@@ -72,8 +70,8 @@ def benchmark(
     if trace:
         take_trace(run, trace)
     gain = 1 - times["network"] / times.pop("network_of_half")
-    limits = count_flops(config, work.learner, work.games, work.samples)
-    limits["bytes_per_evaluation"] = count_bytes(config, work.learner, work.games)
+    limits = count_flops(config, work.learner)
+    limits["bytes_per_evaluation"] = count_bytes(config, work.network, work.learner, work.games)
     # Their total is one item, so their seconds are per operation and per byte.
     limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
     limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
@@ -92,7 +90,7 @@ def benchmark(
 def fitting_fraction(work: Workload, seconds: float) -> float:
     """Return the fraction of an iteration, at most 1, that fits in `seconds` with its parts."""
     small = work
-    if jax.default_backend() == "cpu":
+    if work.network.platform == "cpu":
         small = work._replace(games=min(work.games, 64), samples=min(work.samples, 32))
     probes = network_part(small, 8), learning_part(small, 2)
     times = seconds_per_call(*(probe.call for probe in probes), rounds=1)
@@ -114,8 +112,8 @@ def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], l
     evaluations = max(1, int(fraction * work.evaluations / work.games / 4))
     half = work._replace(games=max(1, work.games // 2))
     parts = {
-        "matmul": matmul_part(compute_dtype(config.network)),
-        "copy": copy_part(),
+        "matmul": matmul_part(work.network),
+        "copy": copy_part(work.network.platform),
         "network": network_part(work, evaluations),
         "network_of_half": network_part(half, evaluations),
         # 0 moves: play whole games to their ends, which differ in the quiet game.
@@ -141,14 +139,9 @@ def games_begun(work: Workload, selfplay: Part) -> int:
 
 
 def take_trace(run: Training, folder: Path) -> None:
-    """Trace one iteration with jax's profiler; its files appear in `folder` together."""
-    profiles = Path("plugins", "profile")
-    make_folder("trace", folder / profiles)
-    with doing("tracing"), temporary_folder(folder) as fresh:
-        with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
-            run.step()
-        for made in (fresh / profiles).iterdir():
-            made.rename(folder / profiles / made.name)
+    """Trace one iteration with jax's profiler, into `folder`."""
+    with working("tracing"), jax.profiler.trace(str(folder), create_perfetto_trace=True):
+        run.step()
 
 
 # The bottleneck

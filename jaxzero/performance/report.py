@@ -19,8 +19,8 @@ import jax
 import tabulate
 
 import jaxzero
-from jaxzero.config import Config
-from jaxzero.network.layers import compute_dtype, convolution_form
+from jaxzero.config import Config, SearchConfig
+from jaxzero.network.layers import convolution_form
 from jaxzero.network.network import Network, count_params
 from jaxzero.performance.timing import random_positions, searched_states
 from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
@@ -38,14 +38,14 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
     games = config.lanes(config.selfplay.games_per_iteration // len(devices))
-    convolutional = network.config.trunk == "conv"
+    form = convolution_form(network.platform, network.dtype, games)
     return describe_machine(devices[0]) | {
         "devices_present": jax.local_device_count(),
         "devices": len(devices),
         "config": asdict(config),
         "parameters": count_params(learner.params),
-        "compute_dtype": compute_dtype(network.config).name,
-        "convolution": convolution_form(network.config, games) if convolutional else None,
+        "compute_dtype": network.dtype.name,
+        "convolution": form if network.config.trunk == "conv" else None,
     }
 
 
@@ -61,41 +61,43 @@ def describe_machine(device: jax.Device) -> Result:
     }
 
 
-def count_flops(config: Config, learner: Learner, games: int, samples: int) -> dict[str, float]:
-    """Count the operations of one evaluation and one sample of an update, at these batch sizes.
+def count_flops(config: Config, learner: Learner) -> dict[str, float]:
+    """Count the operations of one evaluation and one sample of an update.
 
     The count assumes the plain convolution with its zero padding, so a form with fewer operations
     gets a higher share.
     """
-    # At most one chunk of the gradient on a CPU: the body of a loop would count only once.
-    samples = min(samples, CPU_CHUNK)
-    plain = replace(config, network=replace(config.network, convolution="shifted"))
-    network = Network(config.game.board, plain.network)
-    positions = jax.eval_shape(partial(random_positions, network, samples))
+    # One step of the gradient on a CPU: the body of a loop would count only once. In bfloat16 its
+    # convolution is a plain product of shifted slices.
+    count = CPU_CHUNK
+    settings = replace(config.network, compute_dtype="bfloat16")
+    network = Network(config.game.board, settings, platform="cpu")
+    positions = jax.eval_shape(partial(random_positions, network, count))
     # Lower for the CPU: the plugins of other devices count only compiled programs.
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        evaluation = lower_evaluation(plain, learner, games)
-        sample = jax.jit(partial(update, network, plain)).lower(_shapes(learner), positions)
+        evaluation = lower_evaluation(network, config.search, learner, count)
+        sample = jax.jit(partial(update, network, config)).lower(_shapes(learner), positions)
         return {
-            "flops_per_evaluation": evaluation.cost_analysis().get("flops", 0.0) / games,
-            "flops_per_sample": sample.cost_analysis().get("flops", 0.0) / samples,
+            "flops_per_evaluation": evaluation.cost_analysis().get("flops", 0.0) / count,
+            "flops_per_sample": sample.cost_analysis().get("flops", 0.0) / count,
         }
 
 
-def count_bytes(config: Config, learner: Learner, games: int) -> float | None:
+def count_bytes(config: Config, network: Network, learner: Learner, games: int) -> float | None:
     """Count the bytes that a compiled evaluation moves, per position.
 
     Fused operations share their reads. Return None if the compiler gives no count.
     """
-    compiled = lower_evaluation(config, learner, games).compile()
+    compiled = lower_evaluation(network, config.search, learner, games).compile()
     moved = (compiled.cost_analysis() or {}).get("bytes accessed")
     return moved and moved / games
 
 
-def lower_evaluation(config: Config, learner: Learner, games: int) -> jax.stages.Lowered:
+def lower_evaluation(
+    network: Network, settings: SearchConfig, learner: Learner, games: int
+) -> jax.stages.Lowered:
     """Lower one evaluation of `games` games. Use no loop: its body would count only once."""
-    network = Network(config.game.board, config.network)
-    state, found = jax.eval_shape(partial(searched_states, network.game, config.search, games))
+    state, found = jax.eval_shape(partial(searched_states, network.game, settings, games))
     return jax.jit(network.apply).lower(_shapes(learner).params, state.drawn, found)
 
 

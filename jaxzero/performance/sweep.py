@@ -11,6 +11,7 @@ are checked.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import signal
 import subprocess
@@ -24,15 +25,12 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, given_options, load_config, parse, refuse_given
+from jaxzero.cli import config_of, given_options, load_config, refuse_given
 from jaxzero.config import Config
 from jaxzero.config.files import dotted, save_config, typed_fields
-from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
-from jaxzero.host.environment import check_devices
-from jaxzero.host.files import make_folder, write_csv, write_json
-from jaxzero.host.interrupts import cleaned_up
-from jaxzero.host.readers import check_mapping, read_mapping
-from jaxzero.host.status import doing
+from jaxzero.errors import InputError
+from jaxzero.host.files import write_csv, write_json
+from jaxzero.host.progress import working
 from jaxzero.runs.run_dir import new_folder
 
 SWEEP_FILE, POINTS = "sweep.json", "points"
@@ -93,7 +91,7 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
             if row is None:
                 place = f"{number} of {len(grid.points)}"
                 print(f"point {place}, {point_label(point.settings)} ...", flush=True)
-                with doing(f"measuring point {place}"):
+                with working(f"measuring point {place}"):
                     row = measure(point, out, rounds, point_minutes)
             rows.append({"settings": point.settings} | row)
             print(row_line(rows[-1]), flush=True)
@@ -115,17 +113,15 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
     combination is possible.
     """
     rest, lists = split_lists(arguments)
-    options = parse(parser, rest)
+    options = parser.parse_args(rest)
     preset = PRESETS.get(options.preset, {})
-    refuse_given(arguments, preset, f"cannot stand beside --preset {options.preset}")
+    refuse_given(arguments, preset, f"cannot be combined with --preset {options.preset}")
     lists |= preset
     if not lists:
-        raise InputError(
-            "preset: nothing varies; name one, or list values as in --search.simulations 16,32"
-        )
+        raise InputError("--preset or a list is required, such as --search.simulations 16,32")
     values = {}
     for name, texts in lists.items():
-        typed = (parse(parser, [*rest, f"--{name}={text}"])[name] for text in texts)
+        typed = (parser.parse_args([*rest, f"--{name}={text}"])[name] for text in texts)
         values[name] = list(dict.fromkeys(typed))
 
     def point(*combination: Any) -> Point:
@@ -133,7 +129,7 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
         for name, value in settings.items():
             namespace[name] = value
         try:
-            return Point(settings, config_of(parser, namespace))
+            return Point(settings, config_of(namespace))
         except InputError as error:
             return Point(settings, None, str(error))
 
@@ -156,7 +152,7 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     }
     for name, entries in lists.items():
         if not all(entries):
-            raise InputError(f"{name}: {shortened(repr(','.join(entries)))} has an empty entry")
+            raise InputError(f"{name}: {','.join(entries)!r} has an empty entry")
     rest, name = [], ""
     for word in arguments:
         if word.startswith("--"):
@@ -175,10 +171,10 @@ def open_folder(grid: Grid, out: Path) -> None:
     if not file.exists():
         # First: `check_new_folder` knows the folder of a sweep by this file.
         write_json(file, {"base": base, "fields": fields})
-    make_folder("out", out / POINTS)
-    before = read_mapping("out", file, {"base": dict, "fields": list})
+    (out / POINTS).mkdir(exist_ok=True)
+    before = json.loads(file.read_text())
     if fields != before["fields"]:
-        held = shortened(", ".join(map(str, before["fields"])))
+        held = ", ".join(before["fields"])
         raise InputError(f"out: {out} sweeps {held}, not {', '.join(fields)}")
     old = dict(dotted(before["base"]))
     for name, value in dotted(base):
@@ -188,14 +184,7 @@ def open_folder(grid: Grid, out: Path) -> None:
 
 def read_row(file: Path) -> Row | None:
     """Return the result of a point, or None if there is none yet."""
-    if not file.exists():
-        return None
-    row = read_mapping("out", file, {"status": str})
-    if row["status"] != "ok":
-        return check_mapping("out", file, row, {"error": str})
-    number = int | float
-    kinds = dict.fromkeys(COLUMNS, number) | {"predicted_memory_bytes": number | None}
-    return check_mapping("out", file, row, kinds | {"device": str})
+    return json.loads(file.read_text()) if file.exists() else None
 
 
 def point_label(settings: dict[str, Any]) -> str:
@@ -225,7 +214,7 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
 
 
 def run_point(command: list[str], log: Path, seconds: float) -> int:
-    """Run the process of a point and return its exit code; kill it if a signal ends this one.
+    """Run the process of a point and return its exit code; kill it if this process ends first.
 
     Raises: subprocess.TimeoutExpired.
     """
@@ -234,13 +223,18 @@ def run_point(command: list[str], log: Path, seconds: float) -> int:
         subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
         ) as process,
-        cleaned_up(process.kill),
     ):
-        return process.wait(seconds)
+        try:
+            return process.wait(seconds)
+        finally:
+            process.kill()
+            process.wait()
 
 
 def death(code: int, log: str) -> Row:
     """Explain a process that ended without a result, from its exit code and its output."""
+    from jaxzero.runs.memory import OUT_OF_MEMORY
+
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     last = lines[-1] if lines else "no message"
     if code == -signal.SIGKILL:
@@ -261,6 +255,7 @@ def main(stem: str, rounds: str) -> None:
 
 def measured_row(config: Config, rounds: int) -> Row:
     """Return the status of a point with its measurements, or why it cannot be measured."""
+    from jaxzero.host.programs import check_devices
     from jaxzero.runs.memory import DoesNotFit, mebibytes
 
     try:
@@ -281,7 +276,7 @@ def measured(config: Config, rounds: int) -> Row:
     from jaxzero.performance.report import describe, iteration_rates
     from jaxzero.performance.timing import Training, seconds_per_call
     from jaxzero.runs.memory import peak_memory_bytes
-    from jaxzero.training.parallel import choose_devices
+    from jaxzero.training.devices import choose_devices
 
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))

@@ -21,14 +21,15 @@ import numpy as np
 from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
+from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.search.search import game_of, network_evaluator
-from jaxzero.training.games import new_games, start_lanes
+from jaxzero.training.devices import local_copy, replicate
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.learner import Learner, learn
-from jaxzero.training.parallel import local_copy, replicate
 from jaxzero.training.progress import start
+from jaxzero.training.queue import new_games, start_lanes
 from jaxzero.training.replay import Replay, empty_replay
 from jaxzero.training.selfplay import play_block, play_step
 from jaxzero.training.targets import Positions
@@ -51,10 +52,8 @@ class Part(NamedTuple):
 
 def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
     """Time parts in turns and return the seconds of each in one iteration."""
-    calls = (
-        doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
-    )
-    seconds = seconds_per_call(*calls, rounds=rounds)
+    with working(f"measuring {', '.join(parts)}"):
+        seconds = seconds_per_call(*(part.call for part in parts.values()), rounds=rounds)
     return {
         name: time * part.total / part.items
         for (name, part), time in zip(parts.items(), seconds, strict=True)
@@ -143,7 +142,8 @@ def network_part(work: Workload, repeats: int) -> Part:
 
     def evaluate(prepared: chex.ArrayTree, found: Structure | None, drawn: jax.Array) -> jax.Array:
         prediction = network.apply(prepared, drawn, found)
-        total = prediction.policy_logits + prediction.margin_logits.sum(-1, keepdims=True)
+        margin_logits = prediction.head_logits["margin"]
+        total = prediction.policy_logits + margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
     state, found = searched_states(network.game, work.config.search, games)
@@ -163,9 +163,9 @@ def searched_states(
 
 def random_states(game: DotsAndBoxes, count: int) -> State:
     """Return `count` random positions, spread over the stages of the game: State [B]."""
-    plies = jnp.arange(count) % STAGES * game.num_edges // STAGES
+    plies = jnp.arange(count, dtype=jnp.int32) % STAGES * game.num_edges // STAGES
     start = initial_states(game, count)
-    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape))
+    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape, jnp.float32))
     return start._replace(drawn=jnp.argsort(order) < plies[:, None])
 
 
@@ -188,14 +188,14 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
     games = work.games * (
         config.selfplay.games_per_iteration // config.lanes(config.selfplay.games_per_iteration)
     )
-    evaluate = network_evaluator(work.network, config.search)
+    evaluator = network_evaluator(work.network)
 
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_block(config, evaluate, params, key, games)
+            return play_block(config, evaluator, params, key, games)
         start = start_lanes(config, new_games(config, key, work.games))
-        step = partial(play_step, config, evaluate, params, key)
+        step = partial(play_step, config, evaluator, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
 
     decisions = work.games * (moves or config.decisions_per_lane)
@@ -218,31 +218,30 @@ def learning_part(work: Workload, updates: int) -> Part:
 
 def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of about `RING_BYTES` if that is less."""
-    edges, safe_end = work.network.game.num_edges, work.config.network.safe_end
+    edges, heads = work.network.game.num_edges, heads_of(work.config.network)
     block = work.config.positions_per_iteration // work.devices
-    fields = jax.eval_shape(lambda: empty_replay(block, edges, safe_end))
+    fields = jax.eval_shape(lambda: empty_replay(block, edges, heads))
     block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
     blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
-    ring = empty_replay(blocks * block, edges, safe_end)
+    ring = empty_replay(blocks * block, edges, heads)
     return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 
 
 def random_positions(network: Network, count: int) -> Positions:
     """Return positions that a network can learn from."""
     drawn = random_states(network.game, count).drawn
-    legal = jnp.where(drawn, 0.0, 1.0)
+    legal = jnp.where(drawn, 0.0, jnp.float32(1))
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
-    whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
-    safe_end = whole if network.config.safe_end else ()
-    return Positions(drawn, policy, whole, yes, ~yes, safe_end=safe_end)
+    labels = {name: jnp.zeros(count, jnp.int32) for name in heads_of(network.config)}
+    return Positions(drawn, policy, labels)
 
 
 # Ceilings of one device
 
 
-def matmul_part(dtype: jnp.dtype) -> Part:
-    """Return a chain of square matrix products in `dtype`; counts 2 size^3 FLOP a product."""
-    on_gpu = jax.default_backend() != "cpu"
+def matmul_part(network: Network) -> Part:
+    """Return a chain of square matrix products as in `network`; counts 2 size^3 FLOP a product."""
+    on_gpu, dtype = network.platform != "cpu", network.dtype
     size, repeats = MATMUL_SIZES[on_gpu], 16 if on_gpu else 4
     # Random entries of +-1 / sqrt(size): the spectral radius is near 1, so products stay in range.
     left = jax.random.rademacher(jax.random.key(0), (size, size), dtype) * size**-0.5
@@ -251,8 +250,8 @@ def matmul_part(dtype: jnp.dtype) -> Part:
     return Part(call, repeats * 2 * size**3)
 
 
-def copy_part() -> Part:
+def copy_part(platform: str) -> Part:
     """Return passes over an array, read once and written once; counts the bytes."""
-    array = jnp.zeros(COPY_MEBIBYTES[jax.default_backend() != "cpu"] * 2**18, jnp.float32)
+    array = jnp.zeros(COPY_MEBIBYTES[platform != "cpu"] * 2**18, jnp.float32)
     # The loop works in place; a fresh output would first need new pages.
     return Part(repeated(lambda x: x + 1, array, 8), 8 * 2 * array.nbytes)

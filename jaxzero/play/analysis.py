@@ -20,9 +20,9 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.host.memory import cores
+from jaxzero.network.agent import Agent
 from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
-from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 from jaxzero.solver.endgame import (
     ILLEGAL,
@@ -40,7 +40,7 @@ LONG = 3  # boxes of the shortest long chain
 AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of one solver call
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
 JUDGED_EXACTLY = 38  # most undrawn edges for which `prove` calls the solver
-MOST_LINES = 3
+MAX_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def analyse(
 
 
 def best_edges(found: Analysis) -> list[int]:
-    """Return up to `MOST_LINES` edges of an analysis that has values, the best edge first.
+    """Return up to `MAX_LINES` edges of an analysis that has values, the best edge first.
 
     Edges of one kind in one chain have the same value, so the list has only the best one.
     """
@@ -218,7 +218,7 @@ def best_edges(found: Analysis) -> list[int]:
     listed: dict[tuple, int] = {}
     for one in ranked:
         listed.setdefault((chain_of.get(one.edge, one.edge), one.kind), one.edge)
-    return list(listed.values())[:MOST_LINES]
+    return list(listed.values())[:MAX_LINES]
 
 
 def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Solution | None:

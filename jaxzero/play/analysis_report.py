@@ -10,7 +10,7 @@ from jaxzero.game import edge_name, render
 from jaxzero.play.analysis import LONG, Analysis
 from jaxzero.play.game import Record
 
-MOST_ROWS = 12  # edges in a table
+MAX_ROWS = 12  # edges in a table
 
 
 def format_analysis(record: Record, found: Analysis) -> str:
@@ -29,9 +29,9 @@ def format_analysis(record: Record, found: Analysis) -> str:
         for one in sorted(found.edges, key=lambda one: (one.lost or 0.0, -(one.prior or 0.0)))
     ]
     heads = ["edge", "kind", "prior", "visits", "value", "margin lost", ""]
-    more = f"and {len(rows) - MOST_ROWS} edges more" if len(rows) > MOST_ROWS else ""
+    more = f"and {len(rows) - MAX_ROWS} edges more" if len(rows) > MAX_ROWS else ""
     lines = [render(game, record.drawn, marks), "", *_summary(record, found), ""]
-    return "\n".join([*lines, tabulate(rows[:MOST_ROWS], heads, disable_numparse=True), more])
+    return "\n".join([*lines, tabulate(rows[:MAX_ROWS], heads, disable_numparse=True), more])
 
 
 def _summary(record: Record, found: Analysis) -> list[str]:

@@ -9,7 +9,7 @@ import json
 from itertools import zip_longest
 from typing import Any
 
-from jaxzero.errors import InputError, one_line
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name
 from jaxzero.game.text import place_of
 from jaxzero.play.engine import Session
@@ -35,7 +35,7 @@ def botzone(engine: Session, line: str) -> list[str]:
             x, y = places(engine.game)[edge]
             answer = {"response": {"x": x, "y": y}}
     except (ValueError, RecursionError) as error:  # `json.dumps` of deeply nested input fails too
-        answer["debug"] = one_line(str(error))
+        answer["debug"] = str(error)
     return [json.dumps(answer), KEEP_RUNNING]
 
 

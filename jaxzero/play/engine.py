@@ -18,9 +18,9 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.host.background import Programs
+from jaxzero.network.agent import Agent
 from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
 from jaxzero.players import expert
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import choose_by_rules
 from jaxzero.runs.resize import resize
 from jaxzero.solver import proof
@@ -29,8 +29,8 @@ from jaxzero.solver.small import exact_answer
 # With this many undrawn edges a proof is hard but can succeed: these decisions get more time.
 HARD = range(34, 49)
 HARD_WEIGHT, EASY_WEIGHT, OPENING_WEIGHT = 3.0, 0.5, 1.0
-MOST_OF_CLOCK = 0.2  # share of the remaining time, for one decision
-MOST_OF_TURN = 0.8  # share of the overtime of a turn, for one decision
+MAX_OF_CLOCK = 0.2  # share of the remaining time, for one decision
+MAX_OF_TURN = 0.8  # share of the overtime of a turn, for one decision
 RESERVE, LEAST_RESERVE = 0.05, 1.0  # kept for delays and endings: a share of the clock, and seconds
 CAPTURE_SECONDS = 0.3  # most seconds when a box can be taken: the table holds earlier proofs
 LEAST_SECONDS = 0.02
@@ -48,8 +48,8 @@ class Clock:
         # About one edge per open box does not pass the turn. Half of the other turns are ours.
         weights = [weight(edges) for edges in range(undrawn, boxes_left, -2)] or [EASY_WEIGHT]
         usable = max(0.0, self.left - max(RESERVE * self.left, LEAST_RESERVE))
-        share = min(usable * weights[0] / sum(weights), MOST_OF_CLOCK * usable)
-        return max(LEAST_SECONDS, share, MOST_OF_TURN * self.turn)
+        share = min(usable * weights[0] / sum(weights), MAX_OF_CLOCK * usable)
+        return max(LEAST_SECONDS, share, MAX_OF_TURN * self.turn)
 
 
 def weight(undrawn: int) -> float:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, replay
+from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, play_moves
 from jaxzero.host.background import Programs
 from jaxzero.players.players import Player
 from jaxzero.solver.small import exact_answer
@@ -78,7 +78,7 @@ class Record:
 
     @cached_property
     def _replayed(self) -> tuple[list[int], dict[int, int]]:
-        return replay(self.game, self.start, self.moves)
+        return play_moves(self.game, self.start, self.moves)
 
     def state(self) -> State:
         """Return the position as a batch of one: leaves [1, ...]."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from jaxzero import __version__
-from jaxzero.errors import InputError, nearest, one_line, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import edge_name, parse_edge, render
 from jaxzero.play import LONGEST_CLOCK
 from jaxzero.play.analysis import analyse
@@ -39,10 +39,10 @@ def gtp(engine: Session, line: str) -> list[str]:
     try:
         name, *arguments = words or [""]
         if name not in COMMANDS:
-            raise InputError(f"{shortened(repr(name))} is no command{nearest(name, COMMANDS)}")
+            raise InputError(f"{name!r} is not a command")
         return [f"={number} {_obey(engine, name, arguments)}".rstrip() + "\n"]
     except ValueError as error:
-        return [f"?{number} {one_line(str(error))}\n"]
+        return [f"?{number} {error}\n"]
 
 
 def _obey(engine: Session, name: str, arguments: list[str]) -> str:
@@ -52,7 +52,7 @@ def _obey(engine: Session, name: str, arguments: list[str]) -> str:
         takes.bind(engine, *arguments)
     except TypeError as error:
         known = " and ".join([*takes.parameters][1:]) or "nothing"
-        shown = shortened(repr(" ".join(arguments)))
+        shown = repr(" ".join(arguments))
         raise InputError(f"arguments: {shown} of {name} must be {known}") from error
     return COMMANDS[name](engine, *arguments) or ""
 
@@ -68,7 +68,7 @@ def _clear_board(engine: Session) -> None:
 def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
     sides = rows, rows if cols is None else cols
     if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
-        raise InputError(f"size: {shortened(repr(' '.join(sides)))} must be rows and columns")
+        raise InputError(f"size: {' '.join(sides)!r} must be rows and columns")
     engine.new_game(asked_board(*map(int, sides), engine.game))
     engine.get_ready()  # now, because no clock runs before the answer
 
@@ -87,7 +87,7 @@ def _play(engine: Session, *edges: str) -> None:
 def _genmove(engine: Session, colour: str = "") -> str:
     player, rest = _split_colour((colour,) if colour else ())
     if rest:
-        raise InputError(f"arguments: {shortened(repr(colour))} of genmove must be b or w")
+        raise InputError(f"arguments: {colour!r} of genmove must be b or w")
     _check_turn(engine.record, player)
     return _names(engine, engine.play_turn())
 
@@ -156,7 +156,7 @@ def _time_left(engine: Session, *words: str) -> None:
     """Set the clock of a player (default: the side to move), for the game or for some turns."""
     player, rest = _split_colour(words)
     if not 1 <= len(rest) <= 2:
-        shown = shortened(repr(" ".join(rest)))
+        shown = repr(" ".join(rest))
         raise InputError(f"time_left: {shown} must be 1 or 2 numbers, seconds and turns")
     seconds, turns = [*_numbers("time_left", rest), 0.0][:2]
     clock = Clock(0.0, seconds / max(turns, 1.0)) if turns else Clock(seconds)
@@ -170,7 +170,7 @@ def _numbers(name: str, words: tuple[str, ...]) -> list[float]:
     except ValueError:
         numbers = []
     if not numbers or not all(0 <= number <= LONGEST_CLOCK for number in numbers):
-        shown = shortened(repr(" ".join(words)))
+        shown = repr(" ".join(words))
         raise InputError(f"{name}: {shown} must be numbers from 0 to {LONGEST_CLOCK:g}")
     return numbers
 

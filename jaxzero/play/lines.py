@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.board import replay
+from jaxzero.game.board import play_moves
+from jaxzero.network.agent import Agent
 from jaxzero.play.looking import line_of_play
-from jaxzero.players.agent import Agent
 from jaxzero.solver import small
 
 
@@ -29,11 +29,11 @@ def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tup
     few edges are left, play is perfect.
     """
     game = agent.network.game
-    before_end = max(int(np.count_nonzero(~drawn)) - small.MOST_UNDRAWN, 1)
+    before_end = max(int(np.count_nonzero(~drawn)) - small.MAX_UNDRAWN, 1)
     moves = tuple(line[:before_end])
     moves += line_of_play(agent, with_drawn(drawn, moves), edges=before_end - len(moves))
     moves = exact_line(game, drawn, moves)
-    _, owners = replay(game, np.flatnonzero(drawn).tolist(), moves)
+    _, owners = play_moves(game, np.flatnonzero(drawn).tolist(), moves)
     return tuple(owners.get(box) for box in range(game.num_boxes))
 
 

@@ -15,16 +15,16 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
 from jaxzero.host.programs import call
-from jaxzero.network.features import margin_bins
+from jaxzero.network.agent import Agent
+from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
 from jaxzero.search.search import game_of
 
 LINE = 12  # most edges of a principal variation
 
 
-class Look(NamedTuple):
+class PositionEvaluation(NamedTuple):
     """One evaluation by the network of a position and of all positions one edge later."""
 
     prior: jax.Array  # [A] float32
@@ -47,9 +47,9 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return call(game, partial(_moves, game), drawn)[0]
 
 
-def look_at(agent: Agent, drawn: np.ndarray) -> Look:
+def look_at(agent: Agent, drawn: np.ndarray) -> PositionEvaluation:
     """Evaluate one position [A] bool and all positions one edge later: NumPy arrays."""
-    return Look(*single.call(_look, agent, drawn))
+    return PositionEvaluation(*single.call(_look, agent, drawn))
 
 
 def line_of_play(
@@ -86,7 +86,7 @@ def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
 
 def _look(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> Look:
+) -> PositionEvaluation:
     """Evaluate one position and the positions after each of its edges in one batch of A + 1."""
     game, rules = network.game, game_of(settings)
     boards = drawn[None] | jnp.eye(game.num_edges + 1, game.num_edges, -1, dtype=bool)
@@ -105,7 +105,7 @@ def _look(
     own = jax.tree.map(lambda field: field[0], view)
     logits = rules.prior(game, own, prediction.policy_logits[0])
     bins = jax.vmap(partial(rules.total, own, value[0]))(margin_bins(game).astype(jnp.float32))
-    return Look(
+    return PositionEvaluation(
         prior=rules.target(game, own, jax.nn.softmax(logits)),
         values=jnp.where(drawn, -jnp.inf, values),
         value=whole[0],

@@ -13,15 +13,15 @@ from typing import Literal
 from jsonargparse import Namespace
 
 from jaxzero.config.training import check_opening
-from jaxzero.errors import InputError, as_field
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_game
-from jaxzero.host.files import make_folder, write_text
-from jaxzero.host.status import doing, waiting
+from jaxzero.host.files import write_text
+from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
+from jaxzero.network.agent import Agent
 from jaxzero.play.game import Record, Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import LEARNT, Player, draws_best, make_player
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.source import Source
@@ -33,16 +33,15 @@ WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
 OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # default names, which `saver` replaces
 
 
-def play(options: Namespace, text: str, sources: tuple[Source | None, Source | None]) -> None:
+def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> None:
     """Make the game and the players, and start the mode.
 
-    `text` is the content of the file `options.load`. `sources` name the networks of the two
-    players. Raises: InputError.
+    `sources` name the networks of the two players. Raises: InputError.
     """
     temperature, mode, save, seed = options.temperature, options.mode, options.save, options.seed
     loaded = [source and source.load() for source in sources]
     boards = [one.agent.network.game for one in loaded if one]
-    game = choose_game(options.load, text, options.rows, options.cols, boards)
+    game = choose_game(options.load, options.rows, options.cols, boards)
     board = game.board
     if save is not None and mode != "dual":
         try:  # not every format holds every game
@@ -65,7 +64,7 @@ def play(options: Namespace, text: str, sources: tuple[Source | None, Source | N
         raise InputError(f"{source2.field}: {source2.name} needs a player2 with a network")
     if mode == "dual":
         check_opening("opening_plies", options.opening_plies, board)
-    players = get_ready("player", player), get_ready("player2", player2)
+    players = get_ready(player), get_ready(player2)
     if mode == "ai":
         return show_game(game, save, players, seed)
     return report_match(board, players, options.games, options.opening_plies, seed, save)
@@ -96,39 +95,39 @@ def check_used(temperature: float, source: Source | None, *players: Player) -> N
         raise InputError(f"{source.field}: {source.name} needs a player with a network")
 
 
-def get_ready(field: str, player: Player) -> Player:
-    """Return the player of the option `field`, ready to move. Raises: InputError."""
-    with as_field(field, "player", player.name), doing(f"getting {player.name} ready"):
+def get_ready(player: Player) -> Player:
+    """Return the player, ready to move. Raises: InputError."""
+    with working(f"getting {player.name} ready"):
         programs_of(player, player.board).get()
     return player
 
 
 def choose_game(
-    path: Path | None, text: str, rows: int | None, cols: int | None, trained: list[DotsAndBoxes]
+    path: Path | None, rows: int | None, cols: int | None, trained: list[DotsAndBoxes]
 ) -> RecordedGame:
-    """Return the game in `text`, the content of the file `path`, or a new game without a file.
+    """Return the game of the file `path`, or a new game without a file.
 
     The default board is the first board of the networks, `trained`, else 3x3. Raises: InputError.
     """
     default = trained[0] if trained else DEFAULT_BOARD
     if path is not None:
-        return load_game("load", path, text, rows, cols, default)
+        return load_game("load", path, rows, cols, default)
     board = asked_board(rows, cols, default)
     return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
 
 
 def load_game(
-    field: str, path: Path, text: str, rows: int | None, cols: int | None, default: DotsAndBoxes
+    field: str, path: Path, rows: int | None, cols: int | None, default: DotsAndBoxes
 ) -> RecordedGame:
-    """Return the game in `text`, the content of the file `path`, which the option `field` names.
+    """Return the game of the file `path`, which the option `field` names.
 
     A list of edges without a size gets the board of `rows` and `cols`, else `default`.
     Raises: InputError, also for a game on another board than that of `rows` and `cols`.
     """
     board = asked_board(rows, cols, default)
     try:
-        game = read_game(text, board)
-    except InputError as error:
+        game = read_game(path.read_text(encoding="utf-8-sig"), board)
+    except (InputError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{field}: {path}: {error}") from error
     for name, asked in (("rows", rows), ("cols", cols)):
         if asked not in (None, getattr(game, name)):
@@ -170,7 +169,7 @@ def play_human(
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
     exact = draws_best(opponent.name) and not (agent and agent.temperature)
     programs_of(opponent, game.board).begin()
-    setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides), exact)
+    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides), exact)
     play_game(Record(game.board, game.moves, game.start), setup)
 
 
@@ -196,7 +195,7 @@ def report_match(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
-    with doing(f"playing {games} games"):
+    with working(f"playing {games} games"):
         outcome = play_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
     names = [Side(mark, player).name for mark, player in zip("AB", players, strict=True)]
@@ -227,7 +226,7 @@ def save_match(save: Path, board: DotsAndBoxes, names: list[str], moves: list[li
     ]
     if save.suffix == ".jsonl":
         return write_text(save, "".join(texts))
-    make_folder("save", save)
+    save.mkdir(parents=True, exist_ok=True)
     width = len(str(len(texts)))
     for number, text in enumerate(texts, 1):
         write_text(save / f"{number:0{width}}.json", text)

@@ -6,10 +6,10 @@ depends on the board, so after `load_solver` every problem comes at once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy as np
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations, fullest_beside
 from jaxzero.game.board import box_neighbours
 from jaxzero.host.background import Programs, check_cancelled
-from jaxzero.host.readers import read_json
 from jaxzero.measure.suite import DATA, load_suite
 from jaxzero.players.players import simple_edges
 from jaxzero.solver.endgame import drawn_edges, move_bounds, new_table
@@ -128,7 +127,7 @@ def early_positions() -> tuple[np.ndarray, np.ndarray]:
 
 def berlekamp(rng: Rng) -> Iterator[Problem]:
     """Yield the problems of Berlekamp's book that are solved at once, under random symmetries."""
-    problems = read_json("problems", Path(str(DATA / "berlekamp.json")))
+    problems = json.loads((DATA / "berlekamp.json").read_text())
     for problem in rng.permutation(problems):
         game = DotsAndBoxes(problem["rows"], problem["cols"])
         drawn = drawn_edges(game, problem["drawn"])[rng.choice(edge_permutations(game))]

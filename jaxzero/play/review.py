@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jaxzero.game import fullest_beside
+from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import prove
 from jaxzero.play.game import Record
-from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 
 SECONDS = 1.0  # solver time for one position

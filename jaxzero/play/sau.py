@@ -11,7 +11,7 @@ from string import ascii_uppercase
 
 import numpy as np
 
-from jaxzero.errors import InputError, one_line, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name
 from jaxzero.game.text import place_of
 from jaxzero.play.engine import Session
@@ -74,10 +74,9 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
                 engine.done = True
                 return []
             case _:
-                shown = shortened(repr(" ".join(message)))
-                raise InputError(f"line: {shown} is none of the protocol's")
+                raise InputError(f"line: {' '.join(message)!r} is not of the protocol")
     except ValueError as error:
-        return [f"error {one_line(str(error))}"]
+        return [f"error {error}"]
     record = engine.record
     if record.is_over or record.player != engine.plays:
         return []

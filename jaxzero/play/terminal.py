@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.play.game import (
     Record,
     Sides,
@@ -83,7 +83,7 @@ def _take_turn(record: Record, setup: Setup) -> Record:
     side = setup.sides[record.player]
     if side.player is None:
         return _decide(record, setup)
-    with doing(f"{side.name} is thinking"):
+    with working(f"{side.name} is thinking"):
         after = draw_turn(record, partial(setup.choose, side.player))
     setup.write(turn_text(record, after, setup.sides))
     return after
@@ -117,7 +117,7 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
     if re.search(r"\d", word):
         return parse_edge(game, word)
     raise InputError(
-        f"{shortened(repr(word))} is neither an edge nor a command{nearest(word, WORDS)} "
+        f"{word!r} is neither an edge nor a command "
         f"(edges are named like h0,0; commands: {', '.join(WORDS)})"
     )
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.network.network import Network, expected_margin
-from jaxzero.search.gumbel import Rounds
-from jaxzero.search.search import Evaluate, game_of, search
+from jaxzero.search.rounds import Rounds
+from jaxzero.search.search import PositionEvaluator, game_of, search
 
 
 class Choice(NamedTuple):
@@ -46,17 +46,18 @@ def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: 
 def by_search(
     game: DotsAndBoxes,
     settings: SearchConfig,
-    evaluate: Evaluate,
+    evaluator: PositionEvaluator,
     params: chex.ArrayTree,
+    rounds: Rounds,
     pick: Pick | None = None,
-    rounds: Rounds | None = None,
 ) -> Chooser:
     """Return a chooser by search without noise; `pick` chooses a move from the search policy."""
     key = jax.random.key(0)  # unused: no noise
-    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=rounds)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        found = look(state, view=view)
+        found = search(
+            game, settings, evaluator, params, key, state, rounds, view=view, gumbel_scale=0.0
+        )
         move = found.edge if pick is None else pick(jnp.log(found.policy))
         return Choice(move, found.value * game.num_boxes)
 

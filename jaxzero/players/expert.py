@@ -23,9 +23,9 @@ import numpy as np
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.host.background import check_cancelled, holding, result_of
 from jaxzero.host.memory import cores
+from jaxzero.network.agent import Agent
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
-from jaxzero.players.single import Thought
+from jaxzero.players.single import SearchOutput
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable
 
@@ -50,7 +50,7 @@ class Expert:
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
     entries: int = ENTRIES[0]  # positions of the table; experts with equal numbers share it
 
-    def think(self, simulations: int, drawn: np.ndarray) -> Thought:
+    def think(self, simulations: int, drawn: np.ndarray) -> SearchOutput:
         """Search one position [A] bool; record the shortest duration of such a search."""
         begin = time.monotonic()
         found = single.think(self.agent, drawn, simulations)
@@ -119,7 +119,7 @@ def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem
     return proof.new_problem(game, drawn, _table(game, expert.entries), threads)
 
 
-def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
+def preference(opinion: SearchOutput, drawn: np.ndarray) -> list[int]:
     """Return the undrawn edges of a position [A] bool, the preferred edge first."""
     rank = np.where(drawn, -1.0, opinion.policy)
     rank[opinion.edge] = 2.0

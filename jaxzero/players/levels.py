@@ -48,5 +48,5 @@ def find_level(text: str) -> Level:
 def with_random_moves(share: float, keys: jax.Array, state: State, edges: jax.Array) -> jax.Array:
     """Replace each of the `edges` [B] by a random legal edge with probability `share`."""
     slip_keys, edge_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-    slips = jax.vmap(lambda key: jax.random.bernoulli(key, share))(slip_keys)
+    slips = jax.vmap(lambda key: jax.random.bernoulli(key, jnp.float32(share)))(slip_keys)
     return jnp.where(slips, jax.vmap(random_edge)(edge_keys, state), edges)

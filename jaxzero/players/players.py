@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import split_list
-from jaxzero.errors import InputError, as_field, nearest, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import (
     DotsAndBoxes,
     State,
@@ -30,11 +29,12 @@ from jaxzero.game import (
     random_edge,
 )
 from jaxzero.game.board import take_free_boxes
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players import expert, single
-from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.levels import Level, find_level, with_random_moves
+from jaxzero.search.rounds import rounds_of
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 from jaxzero.solver.small import exact_answer
@@ -58,7 +58,7 @@ ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
 LONGEST_DECISION = 3600  # seconds
-MOST_COUNT = 100_000  # simulations
+MAX_COUNT = 100_000  # simulations
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def seeds(keys: jax.Array) -> np.ndarray:
     return np.asarray(_bits(keys))
 
 
-_bits = jax.jit(jax.vmap(jax.random.bits))
+_bits = jax.jit(jax.vmap(partial(jax.random.bits, dtype=jnp.uint32)))
 
 
 def make_player(
@@ -130,12 +130,11 @@ def make_player(
     kind, _, argument = name.partition(":")
     kinds = [known.partition(":")[0] for known in KNOWN]
     if kind not in kinds:
-        raise InputError(
-            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, kinds)} "
-            f"(known: {', '.join(KNOWN)})"
-        )
-    with as_field(field, "player", name):
+        raise InputError(f"{field}: {name!r} is unknown (known: {', '.join(KNOWN)})")
+    try:
         return replace(_make(kind, argument, name, game, agent), board=game)
+    except InputError as error:
+        raise InputError(f"{field}: {name!r}: {error}") from error
 
 
 def make_players(
@@ -145,31 +144,40 @@ def make_players(
     return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
+def split_list(field: str, text: str) -> list[str]:
+    """Split a text at its commas; an empty text has no entries.
+
+    Raises: InputError for an empty or repeated entry.
+    """
+    entries = [entry.strip() for entry in text.split(",")] if text else []
+    for entry in entries:
+        if not entry or entries.count(entry) > 1:
+            raise InputError(f"{field}: {text!r} has an empty or duplicate entry {entry!r}")
+    return entries
+
+
 def name_shown(player: str, network: str, networks: int) -> str:
     """Return the name of a player; with several networks, the name includes the network."""
     return f"{player} of {network}" if networks > 1 and player.startswith(LEARNT) else player
 
 
 def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    def refused(words: str) -> InputError:
-        return InputError(f"player: {shortened(repr(name))} {words}")
-
     if argument and kind in ("random", "greedy", "rules", "policy"):
-        raise refused("takes no argument")
+        raise InputError("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
-    if kind == "search" and not 1 <= count <= MOST_COUNT:
-        raise refused(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as search:64")
+    if kind == "search" and not 1 <= count <= MAX_COUNT:
+        raise InputError(f"needs a whole number >= 1 and <= {MAX_COUNT}, such as search:64")
     share, seconds = _number(argument or "0"), _number(argument)
     if kind == "perfect" and not 0 <= share <= 1:
-        raise refused("needs a share of random moves, such as perfect:0.1")
+        raise InputError("needs a share of random moves, such as perfect:0.1")
     if kind == "expert" and not 0 < seconds <= LONGEST_DECISION:
         words = f"above 0 and at most {LONGEST_DECISION}, such as expert:1"
-        raise refused(f"needs seconds for a decision, {words}")
+        raise InputError(f"needs seconds for a decision, {words}")
     if kind in LEARNT:
         if agent is None:
-            raise refused("needs a trained network")
+            raise InputError("needs a trained network")
         if agent.network.game != game:
-            raise refused(f"has a network of {agent.network.game}, not of {game}")
+            raise InputError(f"has a network of {agent.network.game}, not of {game}")
     if kind == "level":
         return _level_player(name, find_level(argument), game, agent)
     if kind == "random":
@@ -228,9 +236,9 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     Edges of equal rank are chosen at random. Plays one game.
     """
     sides = most_sides_beside(game, state.drawn)
-    rank = jnp.where(sides == 3, 2, jnp.where(sides == 2, 0, 1))
+    rank = jnp.where(sides == 3, jnp.int32(2), jnp.where(sides == 2, 0, 1))
     rank = jnp.where(legal_edges(state), rank, -1)
-    logits = jnp.where(rank == rank.max(), 0.0, -jnp.inf)
+    logits = jnp.where(rank == rank.max(), jnp.float32(0), -jnp.inf)
     return jax.random.categorical(key, logits).astype(jnp.int32)
 
 
@@ -317,7 +325,7 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     if searches:
         settings = replace(settings, simulations=simulations)
     program = _program(agent.network, settings, agent.temperature, searches)
-    shares = not (searches and (agent.temperature or settings.engine != "rounds"))
+    shares = not (searches and agent.temperature)
 
     @cache
     def params() -> chex.ArrayTree:
@@ -333,7 +341,8 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
             found = single.think(agent, drawn[0], simulations)
             return Choice(found.edge[None], found.value[None])
         if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
-            noise = agent.temperature * np.asarray(jax.random.gumbel(keys[0], drawn[0].shape))
+            gumbel = jax.random.gumbel(keys[0], drawn[0].shape, jnp.float32)
+            noise = agent.temperature * np.asarray(gumbel)
         return single.choose_many(agent, drawn, 0, noise)
 
     return Player(name, decide)
@@ -356,8 +365,8 @@ def _program(
         params = inference_copy(network, params, len(keys))
         chooser = by_policy(network, settings, params, pick)
         if searches:
-            evaluate = network_evaluator(network, settings)
-            chooser = by_search(game, settings, evaluate, params, pick)
+            evaluator, rounds = network_evaluator(network), rounds_of(settings)
+            chooser = by_search(game, settings, evaluator, params, rounds, pick)
         return choose(game, settings, chooser, state)
 
     return program

@@ -17,25 +17,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
 from jaxzero.host import programs
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, inference_copy
-from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
-from jaxzero.search.gumbel import Rounds, padded_rounds
+from jaxzero.search.rounds import Rounds, padded_rounds
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.search.tree import ROOT
 
 # Least room for simulations in the program for one position: a few MiB, and no extra time.
 MOST = 4096
-MOST_OF_MANY = 64  # the same for a batch; its trees take more memory
+MAX_OF_MANY = 64  # the same for a batch; its trees take more memory
 BATCHES = (16, 256)  # positions
 # Most simulations in a large batch: its 256 trees take 260 MiB on 5x5.
-MOST_OF_LARGE = 1024
+MAX_OF_LARGE = 1024
 
 
-class Thought(NamedTuple):
+class SearchOutput(NamedTuple):
     """The result of a search of one position."""
 
     edge: jax.Array  # [] int32, the edge to draw
@@ -45,21 +44,17 @@ class Thought(NamedTuple):
     values: jax.Array  # [A] float32, values of these moves, boxes
 
 
-def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
+def think(agent: Agent, drawn: np.ndarray, simulations: int) -> SearchOutput:
     """Search one position [A] bool: NumPy arrays. The first call for a network compiles."""
     agent, rounds = with_rounds(agent, simulations, MOST)
-    return Thought(*call(_think, agent, drawn, rounds))
+    return SearchOutput(*call(_think, agent, drawn, rounds))
 
 
 def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
-    """Return an agent whose program has room for the simulations, and their rounds as data.
-
-    The engine becomes `rounds` for every network: both engines choose the same moves, but only
-    `rounds` has the values.
-    """
+    """Return an agent whose program has room for the simulations, and their rounds as data."""
     # Room for `least` or the next power of two, so that few programs are compiled.
-    most = min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
-    settings = replace(agent.settings, simulations=most, engine="rounds")
+    most = max(least, 1 << (simulations - 1).bit_length())
+    settings = replace(agent.settings, simulations=most)
     return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
 
 
@@ -69,21 +64,24 @@ def _think(
     params: chex.ArrayTree,
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
-) -> Thought:
-    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+) -> SearchOutput:
+    game, evaluator, seen = network.game, network_evaluator(network), []
     params = inference_copy(network, params, 1)
     known, key = Rounds(*rounds), jax.random.key(0)  # unused: no noise
-    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=known)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        seen.append(look(state, view=view))
+        seen.append(
+            search(
+                game, settings, evaluator, params, key, state, known, view=view, gumbel_scale=0.0
+            )
+        )
         return Choice(seen[0].edge, seen[0].value * game.num_boxes)
 
     zero = jnp.zeros(1, jnp.int32)
     choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
     (found,) = seen
     values = found.tree.moves.values[0, ROOT] * game.num_boxes
-    return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
+    return SearchOutput(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
 def without_search(agent: Agent) -> Agent:
@@ -99,7 +97,7 @@ def choose_many(
     Without search, `noise` [A] is added to the policy logits of every position.
     """
     if simulations:
-        agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
+        agent, rounds = with_rounds(agent, simulations, MAX_OF_MANY)
         added = ()
     else:
         agent, rounds = without_search(agent), ()
@@ -119,7 +117,7 @@ def choose_many(
 
 def at_once(count: int, simulations: int) -> int:
     """Return the batch size of `choose_many` for `count` positions."""
-    return BATCHES[count > BATCHES[0] and simulations <= MOST_OF_LARGE]
+    return BATCHES[count > BATCHES[0] and simulations <= MAX_OF_LARGE]
 
 
 def _choose_many(
@@ -136,9 +134,8 @@ def _choose_many(
     params = inference_copy(network, params, len(drawn))
     chooser = by_policy(network, settings, params, pick)
     if rounds:
-        evaluate = network_evaluator(network, settings)
-        known = Rounds(*rounds)
-        chooser = by_search(network.game, settings, evaluate, params, rounds=known)
+        evaluator, known = network_evaluator(network), Rounds(*rounds)
+        chooser = by_search(network.game, settings, evaluator, params, known)
     zeros = jnp.zeros(len(drawn), jnp.int32)
     return choose(network.game, settings, chooser, State(drawn, zeros, zeros))[:2]
 

@@ -1,6 +1,7 @@
 """Checkpoints of a run: asynchronous, atomic, resumable.
 
-<run_dir>/checkpoints/<iteration>/learner   weights, best weights, optimiser, counters
+<run_dir>/checkpoints/<iteration>/learner   weights, optimiser, counters
+<run_dir>/checkpoints/<iteration>/playing   with a gate: the weights that play
 <run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest two checkpoints
 <run_dir>/checkpoints/<iteration>/record    config, version, totals, layout of the replay, checksums
 """
@@ -28,27 +29,27 @@ from jaxzero.errors import InputError, RunError
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 CHECKSUMS = "checksums"  # in the record, by item
-READS_OLDER = "886b3d8"  # the last commit that reads the checkpoints refused here
+MAX_CHECKPOINTS = 10  # that are kept, the newest ones
 Say = Callable[[str], None]
-ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the checkpoint
 
 
-class DamagedReplay(InputError):
-    """The replay of a checkpoint is damaged; its learner is intact."""
+class Damaged(InputError):
+    """A checkpoint cannot be read. The one before may be good."""
 
 
 class Restored(NamedTuple):
     """The content of a checkpoint, on the host."""
 
     learner: chex.ArrayTree  # NumPy leaves
-    replay: chex.ArrayTree | None  # NumPy leaves [D, ...] in the saved layout; None: not available
+    replay: chex.ArrayTree | None  # NumPy leaves [D, ...] in the saved layout; None: not read
     record: dict[str, Any]
+    playing: chex.ArrayTree | None  # NumPy leaves; None: no gate
 
 
 class Checkpoints:
     """The checkpoints of one run directory."""
 
-    def __init__(self, run_dir: Path, keep: int = 10, tidies: bool = True):
+    def __init__(self, run_dir: Path, tidies: bool = True):
         """Open the folder. All processes save and restore; exactly one of them `tidies`."""
         self._tidies = tidies
         self.folder = run_dir.resolve() / CHECKPOINTS
@@ -60,7 +61,7 @@ class Checkpoints:
         self._link = link if link.exists() else self.folder
         # Otherwise threads wait for minutes for a folder that cannot be made.
         at_once = ocp.AsyncOptions(create_directories_asynchronously=False)
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, async_options=at_once)
+        options = ocp.CheckpointManagerOptions(max_to_keep=MAX_CHECKPOINTS, async_options=at_once)
         self._manager = ocp.CheckpointManager(self._link, options=options)
         self._saved: int | None = None  # the iteration that was saved last
 
@@ -75,28 +76,31 @@ class Checkpoints:
         learner: chex.ArrayTree,
         replay: chex.ArrayTree | None,
         record: dict[str, Any],
+        playing: chex.ArrayTree | None = None,
     ) -> None:
         """Copy everything off the device, then write it in the background.
 
-        `replay` has fields [D, C, ...]. Raises: FloatingPointError if a number of the learner is
-        not finite; then nothing is saved, and the earlier checkpoints stay. RunError if this
-        checkpoint or the previous one cannot be written.
+        `replay` has fields [D, C, ...]; `playing` are the weights of a gate. Raises:
+        FloatingPointError if a weight is not finite; then nothing is saved, and the earlier
+        checkpoints stay. RunError if this checkpoint or the previous one cannot be written.
         """
         # NumPy arrays: with several processes, only the first process writes them.
-        learner = jax.device_get(learner)
-        for name, leaf in _named(learner).items():
+        trees = {"learner": jax.device_get(learner)}
+        if playing is not None:
+            trees["playing"] = jax.device_get(playing)
+        for name, leaf in _named(trees).items():
             if not np.isfinite(leaf).all():
-                raise FloatingPointError(f"{name} is not finite")
-        items = {"learner": ocp.args.StandardSave(learner)}
+                raise FloatingPointError(f"{name.partition('/')[2]} is not finite")
         layout = None
         if replay is not None:
-            items["replay"] = ocp.args.StandardSave(_fields(_snapshot(replay)))
+            trees["replay"] = _snapshot(replay)._asdict()
             devices, capacity = jax.tree.leaves(replay)[0].shape[:2]
             layout = {"devices": devices, "capacity": capacity}
         record = {**record, "version": __version__, "replay": layout}
-        sums = {"record": record_sum(record), "learner": checksum(learner)}
-        if replay is not None and _is_here(replay):
-            sums["replay"] = checksum(items["replay"].item)
+        # With several processes none has the whole replay.
+        sums = {item: checksum(tree) for item, tree in trees.items() if _is_here(tree)}
+        sums["record"] = record_sum(record)
+        items = {item: ocp.args.StandardSave(tree) for item, tree in trees.items()}
         items["record"] = ocp.args.JsonSave({**record, CHECKSUMS: sums})
         with self._told():  # orbax first waits for the previous save
             self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
@@ -179,114 +183,88 @@ class Checkpoints:
     def restore(
         self,
         iteration: int,
-        shapes_of: ShapesOf | None = None,
+        learner_like: chex.ArrayTree | None = None,
         replay_like: chex.ArrayTree | None = None,
     ) -> Restored:
         """Read one checkpoint in its saved layout.
 
-        `shapes_of` returns the shapes of the learner; without it the learner is nested dicts of the
-        saved arrays. With `replay_like` [D, C, ...] the replay is read too, with its saved number
-        of devices and its saved capacity. Raises: InputError.
+        `learner_like` are the shapes of the learner; without them the learner is nested dicts of
+        the saved arrays. With `replay_like` [D, C, ...] the replay is read too, with its saved
+        number of devices and its saved capacity. Raises: Damaged; InputError if the checkpoint has
+        other fields or shapes.
         """
         where = self.folder / str(iteration)
         try:
             record = self.record(iteration)
-            shapes = shapes_of(record["config"]) if shapes_of else self._saved_shapes(iteration)
-            like = _zeros(shapes)
-            learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
-            refuse_damaged(where, "learner", record, learner)
+            learner = self._tree(iteration, "learner", record, learner_like)
+            playing = replay = None
+            if "playing" in record[CHECKSUMS]:
+                playing = self._tree(iteration, "playing", record)
+            if replay_like is not None and record["replay"]:
+                like = _in_layout(replay_like, record["replay"])
+                replay = like._replace(**self._tree(iteration, "replay", record, like._asdict()))
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
-            raise InputError(f"checkpoint {where} cannot be read: {self._reason(error)}") from error
-        if difference := layout_difference(like, learner) if shapes_of else "":
-            raise InputError(f"checkpoint {where} does not fit the network: {difference}")
-        replay = self._read_replay(iteration, replay_like, record)
-        return Restored(learner, replay, record)
+            raise Damaged(f"checkpoint {where} cannot be read: {self._reason(error)}") from error
+        return Restored(learner, replay, record, playing)
 
     def restore_newest(
         self,
-        shapes_of: ShapesOf | None = None,
+        learner_like: chex.ArrayTree | None = None,
         replay_like: chex.ArrayTree | None = None,
         say: Say = print,
     ) -> Restored:
-        """Read the newest good checkpoint like `restore`; `say` reports each skipped one.
-
-        If every replay is damaged, return the newest good learner without a replay.
-        """
-        newest = None  # the newest checkpoint with a good learner and a damaged replay
+        """Read the newest good checkpoint like `restore`; `say` reports each damaged one."""
         for iteration in reversed(self.iterations()):
-            if newest is not None and not self._replay(iteration).is_dir():
-                continue  # an older checkpoint without a replay is no better
             try:
-                return self.restore(iteration, shapes_of, replay_like)
-            except InputError as error:
+                return self.restore(iteration, learner_like, replay_like)
+            except Damaged as error:
                 say(f"skipped: {error}")
-                if newest is None and isinstance(error, DamagedReplay):
-                    newest = iteration
-        if newest is not None:
-            return self.restore(newest, shapes_of)
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
 
     def _replay(self, iteration: int) -> Path:
         return self.folder / str(iteration) / "replay"
 
     def record(self, iteration: int) -> dict[str, Any]:
-        """Read the record of one checkpoint. Raises: InputError if it is damaged."""
-        where = self.folder / str(iteration)
+        """Read the record of one checkpoint. Raises: Damaged, or an error of orbax."""
         record = self._read(iteration, "record", ocp.args.JsonRestore())
-        if CHECKSUMS in record:  # first: the content of a damaged record means nothing
-            refuse_damaged(where, "record", record, record)
-        if "config" not in record:
-            raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
-        if CHECKSUMS not in record or "ema_decay" in record["config"]["learner"]:
-            raise InputError(
-                f"checkpoint {where} is of an older version: commit {READS_OLDER} reads it; its "
-                "scripts/export.py writes weights that this version reads"
-            )
+        # First: the content of a damaged record means nothing.
+        self._refuse_damaged(iteration, "record", record, record_sum(record))
         return record
+
+    def _tree(
+        self,
+        iteration: int,
+        item: str,
+        record: dict[str, Any],
+        like: chex.ArrayTree | None = None,
+    ) -> chex.ArrayTree:
+        """Read an item with the shapes of `like`, or as nested dicts. Raises: InputError."""
+        # With shapes orbax reads the item to the host. Without them it reads to the device that
+        # saved the item, which may not exist here.
+        handler = ocp.StandardCheckpointHandler()
+        try:
+            saved = handler.metadata(self._link / str(iteration) / item).tree
+        finally:
+            handler.close()
+        like = saved if like is None else like
+        if difference := layout_difference(like, saved):
+            where = self.folder / str(iteration)
+            raise InputError(f"checkpoint {where} does not fit this run: its {item} {difference}")
+        tree = self._read(iteration, item, ocp.args.StandardRestore(_zeros(like)))
+        self._refuse_damaged(iteration, item, record, checksum(tree))
+        return tree
+
+    def _refuse_damaged(self, iteration: int, item: str, record: dict, found: int) -> None:
+        """Raise Damaged if the checksum of an item differs from the one in the record."""
+        # With several processes the record has no checksum of the replay.
+        if record[CHECKSUMS].get(item, found) != found:
+            where = self.folder / str(iteration)
+            raise Damaged(f"checkpoint {where} is damaged: its {item} has another checksum")
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
-
-    def _saved_shapes(self, iteration: int, item: str = "learner") -> chex.ArrayTree:
-        """Return the shapes of a saved item, as nested dicts.
-
-        With shapes orbax reads the item to the host. Without them it reads to the device that saved
-        the item, which may not exist here.
-        """
-        handler = ocp.StandardCheckpointHandler()
-        try:
-            return handler.metadata(self._link / str(iteration) / item).tree
-        finally:
-            handler.close()
-
-    def _read_replay(
-        self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
-    ) -> chex.ArrayTree | None:
-        """Return the replay; None if none is saved or it does not fit. Raises: DamagedReplay."""
-        where = self.folder / str(iteration)
-        if like is None or not self._replay(iteration).is_dir():
-            return None
-
-        def as_saved(leaf: jax.Array) -> jax.ShapeDtypeStruct:
-            rest = (layout["capacity"], *leaf.shape[2:]) if leaf.ndim > 1 else ()
-            return jax.ShapeDtypeStruct((layout["devices"], *rest), leaf.dtype)
-
-        if layout := record.get("replay"):
-            like = jax.tree.map(as_saved, like)
-        try:
-            fields = ocp.args.StandardRestore(_zeros(_fields(like)))
-            replay = like._replace(**self._read(iteration, "replay", fields))
-            refuse_damaged(where, "replay", record, replay)
-        except InputError as error:
-            raise DamagedReplay(str(error)) from error
-        except Exception as error:  # as above
-            reason = self._reason(error)
-            raise DamagedReplay(
-                f"checkpoint {where} has a replay that cannot be read: {reason}"
-            ) from error
-        return None if layout_difference(like, replay) else replay
 
 
 def checksum(tree: chex.ArrayTree) -> int:
@@ -308,15 +286,6 @@ def record_sum(record: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
-def refuse_damaged(where: Path, item: str, record: dict[str, Any], content: Any) -> None:
-    """Raise an InputError if the checksum of an item differs from the one in the record."""
-    sums = record[CHECKSUMS]
-    sum_of = record_sum if item == "record" else checksum
-    # With several processes none has the whole replay, so the record has no checksum of it.
-    if item in sums and sums[item] != sum_of(content):
-        raise InputError(f"checkpoint {where} is damaged: its {item} has another checksum")
-
-
 def _named(tree: chex.ArrayTree) -> dict[str, Any]:
     """Return all leaves of a tree by their path."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
@@ -326,11 +295,6 @@ def _named(tree: chex.ArrayTree) -> dict[str, Any]:
 def _is_here(tree: chex.ArrayTree) -> bool:
     """Return whether this process holds all data of a tree."""
     return all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree))
-
-
-def _fields(replay: chex.ArrayTree) -> dict[str, chex.ArrayTree]:
-    """Return the fields of a replay that are not empty."""
-    return {name: x for name, x in replay._asdict().items() if jax.tree.leaves(x)}
 
 
 def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
@@ -351,11 +315,26 @@ def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
 
 
+def _in_layout(replay: chex.ArrayTree, layout: dict[str, int]) -> chex.ArrayTree:
+    """Return the shapes of a replay [D, C, ...] with the saved number of devices and capacity."""
+
+    def as_saved(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+        rest = (layout["capacity"], *leaf.shape[2:]) if leaf.ndim > 1 else ()
+        return jax.ShapeDtypeStruct((layout["devices"], *rest), leaf.dtype)
+
+    return jax.tree.map(as_saved, replay)
+
+
 def layout_difference(expected: chex.ArrayTree, found: chex.ArrayTree) -> str:
-    """Name the first leaf whose shape or dtype differs, or return an empty string."""
-    pairs = zip(jax.tree_util.tree_leaves_with_path(expected), jax.tree.leaves(found), strict=True)
-    for (path, want), have in pairs:
-        if want.shape != have.shape or want.dtype != have.dtype:
-            name = jax.tree_util.keystr(path)
-            return f"{name} is {have.dtype}{list(have.shape)}, not {want.dtype}{list(want.shape)}"
+    """Say which array is missing, unknown, or of another shape or dtype; "" if none is."""
+    want, have = _named(expected), _named(found)
+    for name in want:
+        if name not in have:
+            return f"has no {name}"
+    for name, leaf in have.items():
+        if name not in want:
+            return f"has {name}, which this run does not have"
+        if want[name].shape != leaf.shape or want[name].dtype != leaf.dtype:
+            shapes = (f"{one.dtype}{list(one.shape)}" for one in (leaf, want[name]))
+            return f"has {name} as {', not '.join(shapes)}"
     return ""

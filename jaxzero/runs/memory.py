@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import chex
 import jax
 
@@ -9,6 +11,10 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
+# Messages of XLA and of the libraries of a GPU that cannot allocate memory.
+OUT_OF_MEMORY = re.compile(
+    "RESOURCE_EXHAUSTED|OUT_OF_MEMORY|[Oo]ut of memory|STATUS_(NOT_INITIALIZED|ALLOC_FAILED)"
+)
 # Bytes per edge in a node of the search tree: child, logit, visits, value. mctx stores more.
 NODE_BYTES = 4 * 4
 _LARGEST_INDEX = 2**31 - 1

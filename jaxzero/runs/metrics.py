@@ -9,11 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jaxzero.host.files import append_text, make_folder, save_figure, write_text
-from jaxzero.host.readers import read_json_lines
+from jaxzero.host.files import append_text, save_figure, write_text
 
 FILE_NAME = "metrics.jsonl"
-LARGEST, LARGEST_ITERATION = 1e30, 2**31  # larger values are no measurements
 
 
 class MetricsWriter:
@@ -33,7 +31,7 @@ class MetricsWriter:
         kept = [line for line in read_metrics(run_dir) if line["iteration"] <= first]
         write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
         folder = run_dir / "tensorboard"
-        make_folder("run_dir", folder)
+        folder.mkdir(exist_ok=True)
         self._board = EventsWriter(str(folder / "events"))
         # This event makes TensorBoard hide earlier records of this iteration and later ones.
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
@@ -73,24 +71,11 @@ class MetricsWriter:
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """Read the metrics of a run, one dict per iteration: finite numbers by name.
-
-    Lines and values that are no metrics are dropped. Raises: InputError if it cannot be read.
-    """
-    path = run_dir / FILE_NAME
-    if not path.exists():
-        return []
-    lines = []
-    for line in read_json_lines("run_dir", path):
-        # A bool is no number here, and the comparison drops nan.
-        numbers = {
-            name: value
-            for name, value in line.items()
-            if type(value) in (int, float) and abs(value) < LARGEST
-        }
-        iteration = numbers.get("iteration", 0)
-        if isinstance(iteration, int) and 0 < iteration < LARGEST_ITERATION:
-            lines.append(numbers)
+    """Read the metrics of a run, one dict per iteration; a crash may have torn the last line."""
+    path, lines = run_dir / FILE_NAME, []
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with suppress(ValueError):
+            lines.append(json.loads(line))
     return lines
 
 

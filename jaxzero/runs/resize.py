@@ -16,15 +16,17 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.network.agent import Agent
 from jaxzero.network.features import LENGTHS_PLANE, PLANES, count_rows
 from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.runs.weights import param_shapes
 
 # The kernel that reads the lengths of chains, and the index of that input.
-LENGTHS_KERNEL, LENGTHS_ROW = "params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE
+LENGTHS_KERNEL, LENGTHS_ROW = "params/planes/kernel", len(PLANES) + LENGTHS_PLANE
 # The kernels that read the counts over the whole board. The counts are their last inputs.
-COUNTS_KERNELS = tuple(f"params/Dense_{number}/kernel" for number in (0, 2, 3))
+COUNTS_KERNELS = tuple(
+    f"params/{layer}/kernel" for layer in ("counts", "policy_board", "margin_hidden")
+)
 
 
 def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> DotsAndBoxes:
@@ -54,7 +56,7 @@ def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
             f"{option} was trained on {network.game} and cannot play {game}: its trunk is "
             f"{network.config.trunk}, and only conv without attention plays every board"
         )
-    target = Network(game, network.config)
+    target = Network(game, network.config, network.platform)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
 
 

@@ -12,11 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jaxzero.config import Config
-from jaxzero.config.files import config_of_file
-from jaxzero.errors import UNFINISHED, InputError, RunError
-from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
-from jaxzero.host.interrupts import cleaned_up
-from jaxzero.host.readers import is_file, why_no_file
+from jaxzero.config.files import config_of_file, dotted
+from jaxzero.errors import InputError
+from jaxzero.host.files import check_file, check_folder, locked_folder
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
@@ -26,27 +24,27 @@ OF_TRAINING = (
     *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, "starts.jsonl", "begun_with.json"),
     *("summary.json", "curves.png", "tensorboard"),
 )
-JSON = (".json",)  # suffixes of results that newer results may replace
+UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 
 
 def config_file(folder: Path) -> Path:
     """Return the file with the config of a run; if it is gone, the newest checkpoint has a copy."""
     checkpoints = folder / CHECKPOINTS
-    saved = finished_checkpoints(checkpoints) if os.path.isdir(checkpoints) else []
+    saved = finished_checkpoints(checkpoints)
     copies = (checkpoints / f"{iteration}/record/metadata" for iteration in reversed(saved))
-    return next(filter(is_file, (folder / CONFIG_FILE, *copies)), folder / CONFIG_FILE)
+    return next(filter(Path.is_file, (folder / CONFIG_FILE, *copies)), folder / CONFIG_FILE)
 
 
 def is_run(folder: Path) -> bool:
     """Return whether a folder holds a training run."""
-    return is_file(config_file(folder))
+    return config_file(folder).is_file()
 
 
 def check_run(option: str, folder: Path) -> None:
     """Raise an InputError unless a folder holds a training run."""
-    if why := why_no_file(config_file(folder), "is not there"):
-        raise InputError(f"{option}: {folder} holds no run: its {CONFIG_FILE} {why}")
+    if not is_run(folder):
+        raise InputError(f"{option}: {folder} holds no run: it has no {CONFIG_FILE}")
 
 
 def refuse_run(option: str, folder: Path) -> None:
@@ -79,15 +77,17 @@ def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> No
             raise InputError(f"{option}: {folder} holds other files ({path.name}): name a new one")
 
 
-def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
-    """Raise an InputError unless results can be written to `path`, if given. Touches nothing.
+def check_result_file(option: str, path: Path | None) -> None:
+    """Raise an InputError unless JSON results can be written to `path`, if given.
 
-    Results replace no file of a training run. With `suffixes` they replace only such files.
+    Results replace only other JSON files, and no file of a training run.
     """
     if path is None:
         return
     refuse_file_of_run(option, path)
-    check_file(option, path, suffixes if is_file(path) else ())
+    check_file(option, path)
+    if path.is_file() and path.suffix != ".json":
+        raise InputError(f"{option}: {path} exists and does not end with .json")
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
@@ -99,14 +99,12 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     if not resume:
         return check_new_folder("run_dir", run_dir)
     check_run("run_dir", run_dir)
-    before = config_of_file("run_dir", config_file(run_dir))
-    for section in ("game", "network"):
-        now, then = (asdict(getattr(one, section)) for one in (config, before))
-        for name, value in now.items():
-            if value != then[name]:
-                raise InputError(
-                    f"{section}.{name}: {value} contradicts {then[name]} of the run in {run_dir}"
-                )
+    before = config_of_file(config_file(run_dir))
+    now, then = (dict(dotted(asdict(one))) for one in (config, before))
+    for name, value in now.items():
+        fixed = name.startswith(("game.", "network.")) or name == "learner.optimizer"
+        if fixed and value != then[name]:
+            raise InputError(f"{name}: {value} contradicts {then[name]} of the run in {run_dir}")
     refuse_lost_checkpoints(before, run_dir)
     refuse_shorter(config, before, run_dir)
 
@@ -140,9 +138,7 @@ def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
 
 
 def finished_checkpoints(folder: Path) -> list[int]:
-    """Return the iterations that have a finished checkpoint, oldest first. Raises: InputError."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"run_dir: {folder} is no folder of checkpoints")
+    """Return the iterations that have a finished checkpoint, oldest first."""
     names = (path.name for path in folder.glob("*"))
     return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,10}", name))
 
@@ -151,25 +147,18 @@ def finished_checkpoints(folder: Path) -> list[int]:
 def new_folder(option: str, folder: Path) -> Iterator[None]:
     """Create and lock a folder for a block; remove it and its new parents if they stay empty.
 
-    Raises: InputError if the folder cannot be created or if another process holds it; RunError if
-    the block fails because the folder is gone.
+    Raises: InputError if the folder cannot be created or if another process holds it.
     """
-    # `path.exists()` raises for a name that is too long.
-    made = [one for one in (folder, *folder.parents) if not os.path.exists(one)]  # innermost first
-
-    def remove_if_empty() -> None:
+    check_folder(option, folder)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]  # innermost first
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked_folder(option, folder):
+            yield
+    finally:
         for one in made:
             with suppress(OSError):  # the system refuses to remove a folder that is not empty
                 one.rmdir()
-
-    make_folder(option, folder)
-    with cleaned_up(remove_if_empty), locked_folder(option, folder):
-        try:
-            yield
-        except Exception as error:
-            if folder.is_dir():
-                raise
-            raise RunError(f"{option}: {folder} was removed while it was in use") from error
 
 
 def command_name(script: str) -> str:

@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxzero.config.ranges import BoardSide, NonNegativeInt
+from jsonargparse.typing import NonNegativeInt
+
+from jaxzero.config import BoardSide
 from jaxzero.errors import InputError
 from jaxzero.runs.run_dir import is_run
 
@@ -105,9 +107,9 @@ def source_of(options: Namespace, number: str = "") -> Source | None:
     """Return the network that the options name, or None. Raises: InputError."""
     run_dir, weights, checkpoint = (options[f"{name}{number}"] for name in OPTIONS)
     if run_dir is not None and weights is not None:
-        raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
+        raise InputError(f"--weights{number} cannot be combined with --run_dir{number}")
     if checkpoint is not None and run_dir is None:
-        raise InputError(f"checkpoint{number}: {checkpoint} needs --run_dir{number}")
+        raise InputError(f"--checkpoint{number} needs --run_dir{number}")
     if run_dir is None and weights is None:
         return None
     return Source(run_dir, weights, checkpoint, number)
@@ -117,5 +119,5 @@ def required_source(options: Namespace) -> Source:
     """Return the network that the options name. Raises: InputError, also if they name none."""
     source = source_of(options)
     if source is None:
-        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
+        raise InputError("--run_dir or --weights is required")
     return source

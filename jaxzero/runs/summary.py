@@ -11,7 +11,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,6 @@ import jaxzero
 from jaxzero.config import Config
 from jaxzero.host.files import append_text, write_json
 from jaxzero.host.memory import cores
-from jaxzero.host.status import spell
-from jaxzero.network.layers import compute_dtype
 from jaxzero.network.network import Network, count_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
@@ -48,7 +46,7 @@ def describe_devices(devices: list[jax.Device]) -> str:
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
     """Print device, network, replay and length of a run before anything is compiled."""
     settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
-    size, dtype = count_params(param_shapes(network)), compute_dtype(settings).name
+    size, dtype = count_params(param_shapes(network)), network.dtype.name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
         f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "
@@ -86,6 +84,11 @@ def print_needs(
     print(f"time left     {left}, without evaluations", flush=True)
 
 
+def spell(seconds: float) -> str:
+    """Write a time, in seconds or as h:mm:ss."""
+    return f"{seconds:.0f} s" if seconds < 100 else str(timedelta(seconds=round(seconds)))
+
+
 def time_left(done: float, minutes: float) -> str:
     """Return how long self-play and learning will still take at the speed so far."""
     return spell(60 * minutes * (1 - done) / done) if done and minutes else "unknown"
@@ -110,7 +113,17 @@ def headline(config: Config, metrics: dict[str, Any]) -> str:
             f"margin {metrics['learn/margin_loss']:.3f})"
             f"  error {metrics['learn/margin_error']:.2f} boxes"
         )
-    return line + f"  entropy {metrics['selfplay/policy_entropy']:.2f}"
+    line += f"  entropy {metrics['selfplay/policy_entropy']:.2f}"
+    if "gate/accepted" in metrics:
+        accepted = "passed" if metrics["gate/accepted"] else "kept"
+        line += f"  gate {accepted} {metrics['gate/points']:.1%}"
+    for name, value in metrics.items():
+        part, _, about = name.partition("/")
+        if part == "versus" and about.endswith("/points"):
+            line += f"  {about.removesuffix('/points')} {value:.1%}"
+        elif part == "suite" and about.endswith("/optimal_share"):
+            line += f"  wrong moves of {about.removesuffix('/optimal_share')} {1 - value:.1%}"
+    return line
 
 
 def write_summary(
@@ -119,14 +132,12 @@ def write_summary(
     devices: list[jax.Device],
     totals: tuple[int, float, int, int],
     peak: int,
-    player: str,
     results: dict[str, Any],
-    scores: dict[str, dict],
 ) -> None:
     """Write `summary.json` and `curves.png` and print the summary.
 
     `totals` are iterations, minutes, games and evaluations. `peak` is memory in bytes. `results`
-    holds the `MatchResult` of `player` by opponent, `scores` the suite scores by player.
+    are those of the final evaluation.
     """
     iterations, minutes, games, evaluations = totals
     seconds = max(60 * minutes, 1e-9)
@@ -139,8 +150,7 @@ def write_summary(
         "games_per_second": round(games / seconds, 2),
         "evaluations_per_second": round(evaluations / seconds),
         "peak_memory_bytes": peak,
-        "versus": {name: result.to_dict() for name, result in results.items()},
-        "suite": scores,
+        **results,
     }
     write_json(run_dir / SUMMARY_FILE, summary)
     network = config.network
@@ -151,15 +161,6 @@ def write_summary(
         f"{games / seconds:.0f} games/s, {evaluations / seconds:,.0f} evaluations/s"
     )
     print(f"peak memory {mebibytes(peak)}")
-    for name, result in results.items():
-        print(f"{player} against {name:<12} {result}")
-    for name, parts in scores.items():
-        score = parts["all"]
-        print(
-            f"{name} on {score['positions']:,} solved positions: {score['optimal_share']:.1%} "
-            f"optimal moves, {score['boxes_lost']:.3f} boxes of margin lost a move, "
-            f"value off by {score['value_error']:.2f} boxes"
-        )
     print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")
 
 

@@ -2,7 +2,7 @@
 
 A network outside a run is shipped with the package or exported from a run. NAME.safetensors alone
 is the network: weights, config and record of its training and strength, and a checksum of them.
-NAME.yaml and NAME.json are copies of config and record, read only if the weights do not hold them.
+NAME.yaml and NAME.json are copies of config and record for people to read.
 Shipped networks are in `jaxzero/weights/`.
 
 Initial weights of a run may come from another board. A network that fits all boards is resized if
@@ -26,22 +26,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from jaxzero.config import Config
 from jaxzero.config.files import config_of, config_of_file, save_config
-from jaxzero.errors import InputError, as_field, nearest, shortened
-from jaxzero.host.files import atomic_write, make_folder, write_json
-from jaxzero.host.readers import (
-    check_mapping,
-    is_file,
-    read_mapping,
-    read_tensors,
-    why_no_file,
-)
+from jaxzero.errors import InputError
+from jaxzero.host.files import atomic_write, write_json
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, init_params
-from jaxzero.players.agent import Agent
 from jaxzero.runs.run_dir import CHECKPOINTS, check_run, config_file, finished_checkpoints
 from jaxzero.runs.source import FOLDER, SUFFIX, Source, shipped_names
 
@@ -63,26 +56,27 @@ class LoadedAgent(NamedTuple):
 def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -> LoadedAgent:
     """Read the network of a run from one checkpoint or, by default, the newest good one.
 
-    Takes the weights that play; with a gate these are the best ones. `say` reports skipped
+    Takes the weights that play; with a gate these may be older ones. `say` reports skipped
     checkpoints. Raises: InputError if there is no run, no such checkpoint, or no readable one.
     """
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
     check_run("run_dir", run_dir)
-    config = config_of_file("run_dir", config_file(run_dir))
+    config = config_of_file(config_file(run_dir))
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would create it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir) as checkpoints:
         found = checkpoints.iterations()
         if checkpoint is None:
-            learner = checkpoints.restore_newest(say=say).learner
+            restored = checkpoints.restore_newest(say=say)
         elif checkpoint in found:
-            learner = checkpoints.restore(checkpoint).learner
+            restored = checkpoints.restore(checkpoint)
         else:
             there = ", ".join(map(str, found)) or "none"
             raise InputError(f"checkpoint: {checkpoint} is not in {run_dir} (there are: {there})")
     network = Network(config.game.board, config.network)
-    params = learner.get("best") or learner["params"]
+    learner = restored.learner
+    params = learner["params"] if restored.playing is None else restored.playing
     params = jax.tree.map(np.array, params)
     check_shapes(f"run_dir: {run_dir}", flatten_dict(params, sep="/"), param_shapes(network))
     return LoadedAgent(Agent(network, params, config.search), config, int(learner["iteration"]))
@@ -94,8 +88,7 @@ def load_weights(name: str) -> LoadedAgent:
     Raises: InputError, as `find_weights` and `load_agent`.
     """
     if folder := Source(None, name).folder:
-        with as_field("weights", "run_dir", name):
-            return load_agent(folder, say=partial(print, file=sys.stderr))
+        return load_agent(folder, say=partial(print, file=sys.stderr))
     path = find_weights(name)
     flat, config, record = read_exported(path)
     network = Network(config.game.board, config.network)
@@ -111,14 +104,19 @@ def read_exported(path: Path) -> tuple[dict[str, np.ndarray], Config, dict[str, 
     Raises: InputError, also if the content of the weights differs from their checksum.
     """
     file = _beside(path, SUFFIX)
-    flat = read_tensors("weights", file)
-    with safe_open(file, "np") as opened:
-        metadata = opened.metadata() or {}
-    if ABOUT not in metadata:  # written by other programs or by older versions
-        record = read_mapping("weights", _beside(path, ".json"), {"iteration": int})
-        return flat, config_of_file("weights", _beside(path, ".yaml")), record
+    try:
+        with safe_open(file, "np") as opened:
+            metadata = opened.metadata() or {}
+            flat = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"weights: {file} cannot be read ({error})") from error
+    if ABOUT not in metadata:
+        raise InputError(f"weights: {file} was not written by jaxzero: it holds no config")
     if metadata.get(CHECKSUM) != _sum_exported(flat, metadata[ABOUT]):
         raise InputError(f"weights: {file} is damaged: its content differs from its checksum")
+    for name, array in flat.items():
+        if not np.isfinite(array).all():
+            raise InputError(f"weights: {name} in {file} is not finite")
     about = json.loads(metadata[ABOUT])
     return flat, config_of(about["config"], str(file)), about["record"]
 
@@ -139,7 +137,7 @@ def find_weights(name: str) -> Path:
     names, path = shipped_names(), Path(name)
     if name in names:
         return FOLDER / name
-    if os.path.isdir(path):  # `path.is_dir()` raises for a name that is too long
+    if path.is_dir():
         found = shipped_names(path)
         if len(found) != 1:
             there = ", ".join(f"{each}{SUFFIX}" for each in found)
@@ -147,12 +145,11 @@ def find_weights(name: str) -> Path:
             raise InputError(f"weights: {name} holds {what}")
         return path / found[0]
     file = path if path.suffix == SUFFIX or not path.name else _beside(path, SUFFIX)
-    if is_file(file):
+    if file.is_file():
         return file.with_name(file.name.removesuffix(SUFFIX))
-    why = f"is no {SUFFIX} file" if is_file(path) else why_no_file(path, "does not exist")
     raise InputError(
-        f"weights: {shortened(repr(name))} {why}{nearest(name, names)} (there: {', '.join(names)}; "
-        f"else the path of a {SUFFIX} file, its folder, or the folder of a run)"
+        f"weights: {name!r} does not exist (there are {', '.join(names)}; else name a {SUFFIX} "
+        "file, its folder, or the folder of a run)"
     )
 
 
@@ -173,7 +170,7 @@ def param_shapes(network: Network) -> chex.ArrayTree:
 
 def write_weights(loaded: LoadedAgent, record: dict[str, Any], name: str, folder: Path) -> None:
     """Write a network, its config and its record to `folder`, replacing the same names."""
-    make_folder("out", folder)
+    folder.mkdir(parents=True, exist_ok=True)
     record = {"iteration": loaded.iteration, **record}
     flat = to_half(loaded.agent.params)
     about = json.dumps({"config": asdict(loaded.config), "record": record})
@@ -205,9 +202,6 @@ def check_shapes(field: str, flat: dict[str, np.ndarray], like: chex.ArrayTree) 
     for name in flat:
         if name not in shapes:
             raise InputError(f"{field}: {name} is no array of this network")
-
-
-EFFORT = {"games": int, "minutes": int | float}  # fields of a record
 
 
 class Effort(NamedTuple):
@@ -243,9 +237,7 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     from jaxzero.runs.checkpoint import Checkpoints
 
     if source.folder is None:
-        path = _beside(find_weights(source.weights), SUFFIX)
-        training = read_record(source.weights).get("training")
-        return check_mapping("weights", path, training, EFFORT)
+        return read_record(source.weights)["training"]
     with Checkpoints(source.folder) as checkpoints:
         saved = checkpoints.record(loaded.iteration)
     _, before = initial_note(source.folder)
@@ -283,7 +275,7 @@ def initial_note(run_dir: Path) -> tuple[str | None, Effort]:
     path = run_dir / INITIAL_FILE
     if not path.exists():
         return None, Effort()
-    note = read_mapping("run_dir", path, {"weights": str, **EFFORT})
+    note = json.loads(path.read_text())
     return note["weights"], Effort(note["games"], note["minutes"])
 
 

@@ -127,5 +127,5 @@ def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array
     """
     decline = declines(node.free, value * game.num_boxes)
     reward = -captured(node.free, decline) / game.num_boxes
-    sign = jnp.where(decline, 1.0, -1.0)
+    sign = jnp.where(decline, jnp.float32(1), -1)
     return reward, jnp.where(is_over(node.state), 0.0, sign)

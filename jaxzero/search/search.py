@@ -1,4 +1,4 @@
-"""The tree search of a batch of games, with the nodes, evaluator and engine of the settings."""
+"""The tree search of a batch of games, with the nodes of the settings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.game.structure import Structure
 from jaxzero.network.network import Network, evaluate_some, expected_margin
-from jaxzero.network.parts import SIZES, computes_what_is_used
-from jaxzero.search import gumbel, mctx_search, plain_game, quiet_game
-from jaxzero.search.gumbel import SearchResult
-from jaxzero.search.tree import Root
+from jaxzero.network.parts import SIZES
+from jaxzero.search import plain_game, quiet_game
+from jaxzero.search.mctx_search import search_by_mctx
+from jaxzero.search.rounds import Problem, Rounds, SearchResult, rounds_of, search_by_rounds
+from jaxzero.search.tree import Expanded, Root
 
 
 class Evaluation(NamedTuple):
@@ -28,8 +29,12 @@ class Evaluation(NamedTuple):
     value: jax.Array  # [B] float32, utility still to come, -1 to 1
 
 
-# (params, State [B], their structure [B], or None: not known)
-Evaluate = Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
+class PositionEvaluator(NamedTuple):
+    """How positions are evaluated, and where: the search suits the platform too."""
+
+    # (params, State [B], their structure [B], or None: not known)
+    evaluate: Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
+    platform: str  # "cpu" or "gpu"
 
 
 def game_of(settings: SearchConfig) -> ModuleType:
@@ -37,13 +42,13 @@ def game_of(settings: SearchConfig) -> ModuleType:
     return quiet_game if settings.nodes == "quiet" else plain_game
 
 
-def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
+def network_evaluator(network: Network) -> PositionEvaluator:
     """Return an evaluator; its value is the expected margin divided by the boxes of the board."""
     game = network.game
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
         needed = ~is_over(state)
-        if computes_what_is_used(settings) and len(needed) <= max(SIZES):
+        if network.platform == "cpu" and len(needed) <= max(SIZES):
             prediction = evaluate_some(network, params, state.drawn, found, needed)
         else:
             prediction = network.apply(params, state.drawn, found)
@@ -51,45 +56,73 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
         # Nothing is left to win once the game is over.
         return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
 
-    return evaluate
+    return PositionEvaluator(evaluate, network.platform)
 
 
 def search(
     game: DotsAndBoxes,
     settings: SearchConfig,
-    evaluate: Evaluate,
+    evaluator: PositionEvaluator,
     params: chex.ArrayTree,
     key: jax.Array,
     state: State,
+    rounds: Rounds,
     *,
     view: chex.ArrayTree | None = None,
     gumbel_scale: float = 1.0,
-    rounds: gumbel.Rounds | None = None,
 ) -> SearchResult:
     """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
 
+    `rounds` are `rounds_of(settings)`. With those of `padded_rounds` as data, one program serves
+    all numbers of simulations up to `settings.simulations`.
     `view` is the view of the positions, or of the positions before their free boxes were taken.
     Passing a known view saves work. `gumbel_scale` 1 explores at the root; 0 is deterministic.
-    With `rounds` from `gumbel.padded_rounds` as data, one program serves all numbers of simulations
-    up to `settings.simulations`.
     With `settings.nodes` quiet the positions must be quiet, and edge, policy and visits are over
     the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
     """
+    problem = make_problem(game, settings, evaluator, params, key, state, rounds, view)
+    return search_by_rounds(problem._replace(gumbel_scale=gumbel_scale))
+
+
+def selfplay_search(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    view: chex.ArrayTree | None = None,
+) -> SearchResult:
+    """Search a batch of positions as `search` does, by mctx where every position is a node."""
+    rounds = rounds_of(settings)
+    problem = make_problem(game, settings, evaluator, params, key, state, rounds, view)
+    return search_by_mctx(problem) if settings.nodes == "all" else search_by_rounds(problem)
+
+
+def make_problem(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    rounds: Rounds,
+    view: chex.ArrayTree | None,
+) -> Problem:
+    """Return the search of a batch of positions, with noise at the root."""
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
     rules = game_of(settings)
-    outcome = jax.vmap(partial(rules.outcome, game))
-    expand = jax.vmap(partial(rules.expand, game))
     prior = jax.vmap(partial(rules.prior, game))
     structure_of = jax.vmap(rules.structure_of_searched)
 
-    def expand_and_evaluate(node, move, used=None):
-        node, view = expand(node, move)
+    def expand(node: chex.ArrayTree, move: jax.Array, used: jax.Array | None) -> Expanded:
+        node, view = jax.vmap(partial(rules.expand, game))(node, move)
         state = node.state
         if used is not None:  # an unused position counts as over, so it is not evaluated
             state = state._replace(drawn=state.drawn | ~used[:, None])
-        evaluation = evaluate(params, state, structure_of(view))
+        evaluation = evaluator.evaluate(params, state, structure_of(view))
         count = len(move)
         chex.assert_shape(evaluation.prior_logits, (count, game.num_edges))
         chex.assert_shape(evaluation.value, (count,))
@@ -100,20 +133,24 @@ def search(
     # NO_MOVE draws nothing and passes the turn, so it leads from `passed` to the root. Round 0
     # then expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
-    games, expanded = len(state.margin), None
-    in_one = games <= (settings.evaluation_batch or games)
-    if in_one and not computes_what_is_used(settings) and rounds is None:
+    expanded = None
+    if evaluator.platform != "cpu" and rounds.known:
         # This costs one more compiled copy, but a GPU need not analyse the positions again.
-        first = evaluate(params, state, structure_of(view))
+        first = evaluator.evaluate(params, state, structure_of(view))
         expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
     root = Root(
         before=jax.vmap(rules.root)(passed, view),
         legal=jax.vmap(partial(rules.legal, game))(view),
         expanded=expanded,
     )
-    # Values are in boxes divided by the boxes of the board.
-    value_scale = settings.value_scale_per_box * game.num_boxes
-    problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
-    if settings.engine == "mctx":
-        return mctx_search.plan(*problem)
-    return gumbel.plan(*problem, rounds)
+    return Problem(
+        settings,
+        rounds,
+        evaluator.platform,
+        root,
+        expand,
+        outcome=partial(rules.outcome, game),
+        value_scale=settings.value_scale_per_box * game.num_boxes,  # values are in shares of them
+        gumbel_scale=1.0,
+        key=key,
+    )

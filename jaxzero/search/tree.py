@@ -24,8 +24,10 @@ NO_MOVE = -1  # leads from `Root.before` to the root
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
 # (nodes [P], moves [P], which of them are used [P] bool, or None: all)
 Expand = Callable[[chex.ArrayTree, jax.Array, jax.Array | None], Expanded]
-# (nodes [P], their values [P]) to reward [P] and discount [P] of the moves to these nodes
+# (ONE node, its value []) to reward [] and discount [] of the move to this node
 Outcome = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
+# (moves [..., A], first value [...], most visits of a move [..., 1]) to weighted values [..., A]
+Weigh = Callable[["Moves", jax.Array, jax.Array], jax.Array]
 
 
 class Root(NamedTuple):
@@ -82,20 +84,22 @@ def weighted_values(
     of_visited = jnp.sum(jnp.where(visited, prior, 0.0), axis=-1, keepdims=True)
     shares = prior * moves.values / jnp.where(visited, of_visited, 1.0)
     mean = jnp.sum(jnp.where(visited, shares, 0.0), axis=-1)
-    count = jnp.sum(moves.visits, axis=-1)
+    count = jnp.sum(moves.visits, axis=-1, dtype=jnp.int32)
     mixed = (first_value + count * mean) / (count + 1)
     completed = jnp.where(visited, moves.values, mixed[..., None])
+    if isinstance(most_visits, jax.Array):
+        most_visits = most_visits.astype(jnp.float32)
     return (VISIT_OFFSET + most_visits) * scale * completed
 
 
-def next_move(weigh: Callable, moves: Moves, first_value: jax.Array) -> jax.Array:
+def next_move(weigh: Weigh, moves: Moves, first_value: jax.Array) -> jax.Array:
     """Return the move that the next simulation tries in nodes [...]: [...] int32.
 
     Visits then approach the improved policy (Danihelka 2022, section 5).
     """
     most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
     policy = jax.nn.softmax(moves.logits + weigh(moves, first_value, most_visits))
-    count = jnp.sum(moves.visits, axis=-1, keepdims=True)
+    count = jnp.sum(moves.visits, axis=-1, dtype=jnp.int32, keepdims=True)
     return jnp.argmax(policy - moves.visits / (1 + count), axis=-1).astype(jnp.int32)
 
 
@@ -128,7 +132,8 @@ def plant(root: Root, size: int) -> Tree:
 
 def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
     """Return the leaves where the simulations through these moves of the root [B, W] end."""
-    games = jnp.arange(len(chosen))[:, None]
+    chex.assert_equal_shape([chosen, used])
+    games = jnp.arange(len(chosen), dtype=jnp.int32)[:, None]
     child = tree.children[games, ROOT, chosen]
     inside = (child > 0) & (chosen != NO_MOVE)
     node = jnp.where(inside, tree.leaf[games, child], ROOT)
@@ -139,14 +144,16 @@ def expand(
     expand_nodes: Expand, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
 ) -> Tree:
     """Add the positions after the moves of the leaves as nodes `first`, `first` + 1, ..."""
-    games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
+    games, slots = jnp.arange(len(paths.node), dtype=jnp.int32)[:, None], paths.node.shape[1]
 
     def flat(field: jax.Array) -> jax.Array:
         return field.reshape(-1, *field.shape[2:])
 
     before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
     nodes, logits, values = expand_nodes(before, flat(paths.move), flat(paths.used))
-    rewards, discounts = outcome(nodes, values)
+    rewards, discounts = jax.vmap(outcome)(nodes, values)
+    chex.assert_shape(logits, (paths.node.size, tree.children.shape[-1]), custom_message="logits")
+    chex.assert_shape([values, rewards, discounts], (paths.node.size,))
 
     def put(field: jax.Array, new: jax.Array) -> jax.Array:
         new = new.reshape(-1, slots, *new.shape[1:]).astype(field.dtype)
@@ -172,16 +179,16 @@ def expand(
 
 
 class Climb(NamedTuple):
-    """Simulations on their way from new nodes to the root, of any shape."""
+    """Simulations on their way from new nodes to the root."""
 
-    games: jax.Array  # [...] int32
-    node: jax.Array  # [...] int32, reached so far
-    added: jax.Array  # [...] float32, the value that the visit adds to this node
-    used: jax.Array  # [...] bool
+    games: jax.Array  # [P] int32
+    node: jax.Array  # [P] int32, reached so far
+    added: jax.Array  # [P] float32, the value that the visit adds to this node
+    used: jax.Array  # [P] bool
 
 
 def backward(
-    weigh: Callable,
+    weigh: Weigh,
     outcome: Outcome,
     tree: Tree,
     paths: Paths,
@@ -191,8 +198,8 @@ def backward(
 ) -> Tree:
     """Add the values of the nodes from `first` on to all nodes above them.
 
-    The new nodes are at most `levels` below the root; None: not known before the search. With
-    `part`, the used paths climb in groups of `part`.
+    The new nodes are at most `levels` below the root, and a loop of this length climbs; None: it
+    ends where the last path ends. With `part`, the used paths climb in groups of `part`.
 
     Every node keeps this property: its value times its visits is its first value plus, summed over
     its moves, visits times (reward + discount * value of the child). In the quiet game reward and
@@ -200,11 +207,12 @@ def backward(
     """
     if levels == 0:
         return tree
-    games, slots = jnp.arange(len(paths.node), dtype=jnp.int32)[:, None], paths.node.shape[1]
+    games, slots = paths.node.shape
     node = first + jnp.arange(slots, dtype=jnp.int32)[None, :]
-    games, node = (jnp.broadcast_to(index, paths.node.shape) for index in (games, node))
-    climbing = Climb(games, node, tree.values[games, node], paths.used)
-    step = partial(climb_one, weigh, outcome)
+    games = jnp.arange(games, dtype=jnp.int32)[:, None]
+    games, node = (jnp.broadcast_to(index, paths.node.shape).ravel() for index in (games, node))
+    climbing = Climb(games, node, tree.values[games, node], paths.used.ravel())
+    step = partial(climb_one_level, weigh, outcome)
 
     def to_root(climbing: Climb) -> jax.Array:
         return climbing.used & (climbing.node != ROOT)
@@ -228,95 +236,136 @@ def backward(
 
     if part is not None:
         return in_turns(part, while_any, tree, climbing)
-    if levels is None:  # the number of rounds is data, not known at compile time
-        return while_any(tree, climbing)
-    # A CPU stops where the last path ends.
-    return jax.lax.platform_dependent(tree, climbing, cpu=while_any, default=level_by_level)
+    return while_any(tree, climbing) if levels is None else level_by_level(tree, climbing)
 
 
 def in_turns(part: int, climb: Callable, tree: Tree, climbing: Climb) -> Tree:
     """Let the used simulations climb, `part` at a time; no two share a node below the root."""
-    flat = jax.tree.map(jnp.ravel, climbing)
-    count = jnp.sum(flat.used, dtype=jnp.int32)
-    (order,) = jnp.nonzero(flat.used, size=len(flat.used) + part, fill_value=0)
+    count = jnp.sum(climbing.used, dtype=jnp.int32)
+    (order,) = jnp.nonzero(climbing.used, size=len(climbing.used) + part, fill_value=0)
 
     def climb_some(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
         begin, tree = carry
         rows = jax.lax.dynamic_slice_in_dim(order, begin, part)
-        some = jax.tree.map(lambda field: field[rows], flat)
-        some = some._replace(used=begin + jnp.arange(part) < count)
+        some = jax.tree.map(lambda field: field[rows], climbing)
+        some = some._replace(used=begin + jnp.arange(part, dtype=jnp.int32) < count)
         return begin + part, climb(tree, some)
 
     return jax.lax.while_loop(lambda carry: carry[0] < count, climb_some, (jnp.int32(0), tree))[1]
 
 
-def climb_one(
-    weigh: Callable,
+class Link(NamedTuple):
+    """A node and the move to it, before the parent counts a visit."""
+
+    position: chex.ArrayTree  # of the node
+    value: jax.Array  # [] float32, of the node
+    reward: jax.Array  # [] float32, of the move, as decided last
+    discount: jax.Array  # [] float32, of the move, as decided last
+    visits: jax.Array  # [] int32, of the move
+    worth: jax.Array  # [] float32, value of the move
+
+
+class Reply(NamedTuple):
+    """The decision of the opponent after a move, and the values that follow from it."""
+
+    reward: jax.Array  # [] float32
+    discount: jax.Array  # [] float32
+    worth: jax.Array  # [] float32, value of the move
+    added: jax.Array  # [] float32, the value that the visit adds to the parent
+
+
+def decide_reply(outcome: Outcome, link: Link, added: jax.Array) -> Reply:
+    """Decide the reply to ONE move again, after a visit added `added` [] to the node behind it."""
+    chex.assert_rank([link.value, link.visits, link.worth, added], 0)
+    reward, discount = outcome(link.position, link.value)
+    worth = reward + discount * link.value
+    changed = (reward != link.reward) | (discount != link.discount)
+    # If the reply of the opponent changed, the earlier visits of this move get the new value too.
+    whole = (link.visits + 1) * worth - link.visits * link.worth
+    added = jnp.where(changed, whole, link.reward + link.discount * added)
+    return Reply(reward, discount, worth, added)
+
+
+class Parent(NamedTuple):
+    """A node before it counts a visit of one of its moves."""
+
+    value: jax.Array  # [] float32
+    first_value: jax.Array  # [] float32
+    moves: Moves  # [A]
+
+
+def add_visit(
+    weigh: Weigh, parent: Parent, move: jax.Array, reply: Reply
+) -> tuple[jax.Array, jax.Array]:
+    """Count a visit of `move` [] in ONE node; return its new value [] and its next move []."""
+    chex.assert_rank([parent.value, move], 0)
+    chex.assert_rank(list(parent.moves), 1)
+    moves, here = parent.moves, jax.nn.one_hot(move, len(parent.moves.visits), dtype=bool)
+    visits = 1 + jnp.sum(moves.visits, dtype=jnp.int32)
+    value = (parent.value * visits + reply.added) / (visits + jnp.float32(1))
+    after = moves._replace(
+        visits=moves.visits + here, values=jnp.where(here, reply.worth, moves.values)
+    )
+    return value, next_move(weigh, after, parent.first_value)
+
+
+def climb_one_level(
+    weigh: Weigh,
     outcome: Outcome,
     tree: Tree,
     climbing: Climb,
     active: jax.Array,
     only_root: bool = False,
 ) -> tuple[Tree, Climb]:
-    """Add one visit of each `active` [...] node to its parent, and climb to the parent."""
+    """Add one visit of each `active` [P] node to its parent, and climb to the parent."""
     games, node, added, _ = climbing
+    above, move = tree.parents[games, node], tree.move_to[games, node]
+    link = Link(
+        position=jax.tree.map(lambda field: field[games, node], tree.nodes),
+        value=tree.values[games, node],
+        reward=tree.rewards[games, node],
+        discount=tree.discounts[games, node],
+        visits=tree.moves.visits[games, above, move],
+        worth=tree.moves.values[games, above, move],
+    )
+    reply = jax.vmap(partial(decide_reply, outcome))(link, added)
     nowhere = tree.parents.shape[1]  # writes there are dropped
-    parent, move = tree.parents[games, node], tree.move_to[games, node]
-    before = Moves(*(field[games, parent] for field in tree.moves))  # [..., A]
-    value, reward, discount = (
-        field[games, node] for field in (tree.values, tree.rewards, tree.discounts)
-    )
-    count, old = (
-        jnp.take_along_axis(field, move[..., None], axis=-1)[..., 0]
-        for field in (before.visits, before.values)
-    )
-    embedding = jax.tree.map(
-        lambda field: field[games, node].reshape(-1, *field.shape[2:]), tree.nodes
-    )
-    new_reward, new_discount = (
-        field.reshape(node.shape) for field in outcome(embedding, value.ravel())
-    )
-    worth = new_reward + new_discount * value
-    changed = (new_reward != reward) | (new_discount != discount)
+    up, own = (jnp.where(active, index, nowhere) for index in (above, node))
+
+    def write(field: jax.Array, new: jax.Array, *where: jax.Array) -> jax.Array:
+        return field.at[games, *where].set(new, mode="drop")
 
     def after_reading(old: jax.Array, new: jax.Array) -> jax.Array:
         # Otherwise XLA does not see that `old` is read before the write, and copies the whole tree.
         return jnp.where(new == old, old, new)
 
-    # If the reply of the opponent changed, the earlier visits of this move get the new value too.
-    above = jnp.where(changed, (count + 1) * worth - count * old, reward + discount * added)
-    here = jax.nn.one_hot(move, before.visits.shape[-1], dtype=bool)
-    after = before._replace(
-        visits=before.visits + here, values=jnp.where(here, worth[..., None], before.values)
+    moves = tree.moves._replace(
+        visits=write(tree.moves.visits, link.visits + 1, up, move),
+        values=write(tree.moves.values, after_reading(link.worth, reply.worth), up, move),
     )
-    up, own = (jnp.where(active, index, nowhere) for index in (parent, node))
-    tree = tree._replace(
-        rewards=tree.rewards.at[games, own].set(after_reading(reward, new_reward), mode="drop"),
-        discounts=tree.discounts.at[games, own].set(
-            after_reading(discount, new_discount), mode="drop"
-        ),
-        moves=tree.moves._replace(
-            visits=tree.moves.visits.at[games, up, move].set(count + 1, mode="drop"),
-            values=tree.moves.values.at[games, up, move].set(
-                after_reading(old, worth), mode="drop"
-            ),
-        ),
+    climbed = tree._replace(
+        rewards=write(tree.rewards, after_reading(link.reward, reply.reward), own),
+        discounts=write(tree.discounts, after_reading(link.discount, reply.discount), own),
+        moves=moves,
     )
     if only_root:
-        return tree, climbing
-    visits = 1 + jnp.sum(before.visits, axis=-1)
-    mean = (tree.values[games, parent] * visits + above) / (visits + 1.0)
-    follow = next_move(weigh, after, tree.first_values[games, parent])
-    child = tree.children[games, parent, follow]
-    leaf = jnp.where(child > 0, tree.leaf[games, child], parent)
+        return climbed, climbing
+    parent = Parent(
+        value=tree.values[games, above],
+        first_value=tree.first_values[games, above],
+        moves=Moves(*(field[games, above] for field in tree.moves)),
+    )
+    value, follow = jax.vmap(partial(add_visit, weigh))(parent, move, reply)
+    child = tree.children[games, above, follow]
+    leaf = jnp.where(child > 0, tree.leaf[games, child], above)
     leaf_move = jnp.where(child > 0, tree.leaf_move[games, child], follow)
     # The root needs no leaf, and several nodes would write there at once.
-    up = jnp.where(parent == ROOT, nowhere, up)
-    tree = tree._replace(
-        values=tree.values.at[games, up].set(mean, mode="drop"),
-        leaf=tree.leaf.at[games, up].set(leaf, mode="drop"),
-        leaf_move=tree.leaf_move.at[games, up].set(leaf_move, mode="drop"),
+    up = jnp.where(above == ROOT, nowhere, up)
+    climbed = climbed._replace(
+        values=write(tree.values, value, up),
+        leaf=write(tree.leaf, leaf, up),
+        leaf_move=write(tree.leaf_move, leaf_move, up),
     )
-    return tree, climbing._replace(
-        node=jnp.where(active, parent, node), added=jnp.where(active, above, added)
+    return climbed, climbing._replace(
+        node=jnp.where(active, above, node), added=jnp.where(active, reply.added, added)
     )

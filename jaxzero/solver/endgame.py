@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 from jaxzero.game.board import corner_pairs, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.host.background import result_of
@@ -168,9 +168,7 @@ def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.nda
         return given
     edges = np.zeros(game.num_edges, bool)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise InputError(
-            f"drawn: {shortened(repr(drawn))} must be a list of edge numbers or [A] bool"
-        )
+        raise InputError(f"drawn: {drawn!r} must be a list of edge numbers or [A] bool")
     for edge in given.tolist():
         if not 0 <= edge < game.num_edges:
             raise InputError(

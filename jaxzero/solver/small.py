@@ -10,16 +10,16 @@ from jaxzero.game.board import box_sides_table
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver.endgame import ILLEGAL
 
-MOST_UNDRAWN = 12  # edges, as many as a 2x2 board has; takes a tenth of a second
+MAX_UNDRAWN = 12  # edges, as many as a 2x2 board has; takes a tenth of a second
 
 
 def small_values(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
     """Return the margin after drawing each edge of a position [A] bool, as `endgame.move_values`.
 
-    [A] int64; None if more than `MOST_UNDRAWN` edges are left.
+    [A] int64; None if more than `MAX_UNDRAWN` edges are left.
     """
     undrawn = np.flatnonzero(~drawn)
-    if len(undrawn) > MOST_UNDRAWN:
+    if len(undrawn) > MAX_UNDRAWN:
         return None
     bits = np.zeros(game.num_edges, int)
     bits[undrawn] = 1 << np.arange(len(undrawn))

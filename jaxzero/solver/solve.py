@@ -10,14 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
 from jaxzero.host.memory import cores
-from jaxzero.host.readers import is_file, read_text
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
-
-LONGEST_POSITION = 2**16  # characters
 
 
 class SolvedPosition(NamedTuple):
@@ -83,10 +80,10 @@ def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
     Raises: InputError for a word that is not an edge and for an edge that is listed twice.
     """
     path = Path(position)
-    there = is_file(path)
-    text = read_text("position", path, LONGEST_POSITION) if there else position
+    there = path.is_file()
+    text = path.read_text() if there else position
     if not there and ("/" in position or path.suffix in (".txt", ".json")):
-        raise InputError(f"position: {shortened(position)} is not a file")
+        raise InputError(f"position: {position} is not a file")
     try:
         edges = parse_edges(game, text)
     except InputError as error:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
+from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
     TEMPORARY,
@@ -21,13 +23,8 @@ from jaxzero.runs.memory import (
     tree_bytes,
 )
 from jaxzero.search.search import network_evaluator
-from jaxzero.training.learner import Learner, init_learner, learn, playing_params
-from jaxzero.training.parallel import (
-    DEVICE_AXIS,
-    compile_shapes,
-    own_devices,
-    parallelize,
-)
+from jaxzero.training.devices import DEVICE_AXIS, compile_shapes, own_devices, parallelize
+from jaxzero.training.learner import Learner, init_learner, learn
 from jaxzero.training.replay import Replay, add, empty_replay
 from jaxzero.training.selfplay import play_block
 
@@ -41,34 +38,42 @@ class Actor(NamedTuple):
 Metrics = dict[str, jax.Array]
 # Metrics that are sums over all devices; the others are means.
 COUNTS = tuple(f"selfplay/{name}" for name in ("games", "moves", "evaluations", "new_positions"))
-Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Actor, Metrics]]
+Iteration = Callable[..., tuple[Learner, Actor, Metrics]]  # see `make_iteration`
 
 
 def init_actor(config: Config, devices: int) -> Actor:
     """Return the initial state of one of `devices` devices: an empty replay."""
     block = config.positions_per_iteration // devices
-    edges, safe_end = config.game.board.num_edges, config.network.safe_end
-    return Actor(empty_replay(block * config.iterations_kept, edges, safe_end))
+    edges, heads = config.game.board.num_edges, heads_of(config.network)
+    return Actor(empty_replay(block * config.iterations_kept, edges, heads))
 
 
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     """Return the program of one device, to be mapped over `DEVICE_AXIS` of size `devices`.
 
-    It takes the learner, the actor, the key of the run and the span [2] float32 of this iteration:
-    the fraction of the run that is done before and after it. Keys derive from (seed, iteration,
-    device), so a resumed run needs no saved key and equals a run that never stopped.
+    It takes the learner, the actor, the weights that play (None: the newest), the key of the run
+    and the span [2] float32 of this iteration: the fraction of the run that is done before and
+    after it. Keys derive from (seed, iteration, device), so a resumed run needs no saved key and
+    equals a run that never stopped.
     """
     config.check_devices(devices)
-    evaluate = network_evaluator(network, config.search)
+    evaluator = network_evaluator(network)
     games = config.selfplay.games_per_iteration // devices
     batch_size = config.learner.batch_size // devices
 
-    def iteration(learner: Learner, actor: Actor, run_key: jax.Array, span: jax.Array):
+    def iteration(
+        learner: Learner,
+        actor: Actor,
+        playing: chex.ArrayTree | None,
+        run_key: jax.Array,
+        span: jax.Array,
+    ) -> tuple[Learner, Actor, Metrics]:
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
-        params = inference_copy(network, playing_params(learner), config.lanes(games))
-        positions, played = play_block(config, evaluate, params, play_key, games, span[0])
+        params = learner.params if playing is None else playing
+        params = inference_copy(network, params, config.lanes(games))
+        positions, played = play_block(config, evaluator, params, play_key, games, span[0])
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
@@ -95,17 +100,19 @@ class Shapes(NamedTuple):
 
     learner: Learner
     actor: Actor  # fields [D, ...]
+    playing: chex.ArrayTree | None
     run_key: jax.ShapeDtypeStruct
     span: jax.ShapeDtypeStruct  # [2] float32
 
 
 def input_shapes(config: Config, network: Network, devices: int) -> Shapes:
-    """Return the shapes of learner, actors and key of a run on `devices` devices."""
+    """Return the shapes of the inputs of a run on `devices` devices."""
     learner, actor, run_key = jax.eval_shape(
         lambda: (init_learner(network, config), init_actor(config, devices), jax.random.key(0))
     )
     per_device = jax.tree.map(lambda x: jax.ShapeDtypeStruct((devices, *x.shape), x.dtype), actor)
-    return Shapes(learner, per_device, run_key, jax.ShapeDtypeStruct((2,), jnp.float32))
+    playing = learner.params if config.evaluation.gate_threshold else None
+    return Shapes(learner, per_device, playing, run_key, jax.ShapeDtypeStruct((2,), jnp.float32))
 
 
 class Program(NamedTuple):
@@ -123,7 +130,7 @@ def compile_iteration(config: Config, network: Network, devices: list[jax.Device
     """
     shapes = input_shapes(config, network, len(devices))
     limit = memory_limit_bytes(own_devices(devices))
-    parts = least_bytes(config, shapes.learner, shapes.actor, len(devices))
+    parts = least_bytes(config, (shapes.learner, shapes.playing), shapes.actor, len(devices))
     # Refuse before compiling: the compiler itself processes large constants.
     refuse_least(config, parts, limit, len(devices))
     compiled = lower_and_compile(config, network, devices, shapes)
@@ -139,5 +146,5 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    with doing("preparing the program of an iteration"):
+    with working("preparing the program of an iteration"):
         return compile_shapes(parallelize(iteration, devices), shapes)

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from jaxzero.config import Config, LearnerConfig
-from jaxzero.game import DotsAndBoxes, automorphisms
-from jaxzero.network.network import Network, Prediction, expected_margin, init_params
+from jaxzero.config import Config
+from jaxzero.game import automorphisms
+from jaxzero.network.heads import heads_of
+from jaxzero.network.network import Network, Prediction, init_params
 from jaxzero.training.optimizer import learning_rate, make_optimizer
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.targets import Positions, policy_entropy
 
-# Weight of the squared log-sum-exp of the logits, for both heads. The losses ignore a constant that
-# all logits share. The constant drifts, and bfloat16 cannot tell large logits apart.
+# Weight of the squared log-sum-exp of the logits of policy and margin. The losses ignore a constant
+# that all logits share. The constant drifts, and bfloat16 cannot tell large logits apart.
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
-LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
-SAFE_END_WEIGHT = 0.5
+LOGIT_SIZE_WEIGHT, MAX_SIZE = 1e-4, 1e3
 # Positions per step of the gradient on a CPU: the activations of conv then stay in its cache. Dense
 # layers have few activations and large weights.
 CPU_CHUNK = 64
 
 
 class Learner(NamedTuple):
-    """The learnt state; the same on all devices.
-
-    A new field also needs changes in `init_learner`, `start_from`, `saved_shapes` and `adapt`.
-    """
+    """The learnt state; the same on all devices."""
 
     params: chex.ArrayTree  # float32 weights
-    best: chex.ArrayTree  # float32 weights that passed the gate last; empty without a gate
     opt_state: optax.OptState
     step: jax.Array  # [] int32, updates so far
     iteration: jax.Array  # [] int32, iterations so far
@@ -46,121 +41,73 @@ def init_learner(network: Network, config: Config) -> Learner:
     """Return a learner with fresh weights, drawn from `config.seed`."""
     params = init_params(network, jax.random.key(config.seed))
     zero = jnp.zeros((), jnp.int32)
-    # Copies, because donating one buffer twice is an error.
-    best = jax.tree.map(jnp.copy, params) if config.evaluation.gate_threshold else {}
-    opt_state = make_optimizer(config.learner).init(params)
-    return Learner(params, best, opt_state, zero, jnp.copy(zero))
-
-
-def playing_params(learner: Learner) -> chex.ArrayTree:
-    """Return the weights that play: the last to pass the gate; without a gate, the newest."""
-    return learner.best or learner.params
-
-
-def accept_candidate(learner: Learner) -> Learner:
-    """Let the newest weights through the gate."""
-    return learner._replace(best=jax.tree.map(jnp.copy, learner.params))
-
-
-def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
-    """Return a fresh learner with `params` as its newest and its best weights."""
-    best = jax.tree.map(jnp.copy, params) if learner.best else {}
-    return learner._replace(params=params, best=best)
-
-
-def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
-    """Return the shapes of a learner that was saved under the settings of a checkpoint."""
-    gated = config["evaluation"]["gate_threshold"] > 0
-    optimizer = LearnerConfig(optimizer=config["learner"]["optimizer"])
-    return like._replace(
-        best=like.params if gated else {},
-        opt_state=jax.eval_shape(make_optimizer(optimizer).init, like.params),
-    )
-
-
-def adapt(saved: Learner, like: Learner, settings: LearnerConfig) -> Learner:
-    """Return a saved learner with the best weights and the optimiser that `like` has.
-
-    Missing best weights start as the newest weights. A changed optimiser starts from scratch.
-    """
-    best = saved.best or jax.tree.map(np.copy, saved.params)
-    opt_state = saved.opt_state
-    if jax.tree.structure(opt_state) != jax.tree.structure(like.opt_state):
-        opt_state = jax.device_get(make_optimizer(settings).init(saved.params))
-    return saved._replace(
-        best=best if like.best else {},
-        opt_state=opt_state,
-    )
+    # Two counters, because donating one buffer twice is an error.
+    return Learner(params, make_optimizer(config.learner).init(params), zero, jnp.copy(zero))
 
 
 def sample_losses(
-    game: DotsAndBoxes, prediction: Prediction, target: Positions
-) -> dict[str, jax.Array]:
-    """Return losses and errors of ONE position; every field without its batch axis."""
-    edges = (game.num_edges,)
+    network: Network, prediction: Prediction, target: Positions
+) -> tuple[dict[str, jax.Array], dict[str, dict[str, jax.Array]]]:
+    """Return losses and errors of ONE position; every field without its batch axis.
+
+    The first dict is of the policy. The second has one for each head, 0 if its label is unknown.
+    """
+    game, edges = network.game, (network.game.num_edges,)
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
-    chex.assert_shape(target.margin, (), custom_message="target.margin")
     policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
+    of_heads = {}
+    for name, head in heads_of(network.config).items():
+        label = target.labels[name]
+        chex.assert_shape(label, (), custom_message=f"label of {name}")
+        parts = head.losses(game, prediction.head_logits[name], jnp.maximum(label, 0))
+        of_heads[name] = {part: jnp.where(label >= 0, x, 0.0) for part, x in parts.items()}
     # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
-    logits = prediction.policy_logits, prediction.margin_logits
-    sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
-    margin_loss = optax.softmax_cross_entropy_with_integer_labels(
-        prediction.margin_logits, target.margin + game.num_boxes
-    )
-    one = jax.tree.map(lambda leaf: leaf[None], prediction)
-    error = jnp.abs(expected_margin(game, one)[0] - target.margin)
-    known = target.margin_known.astype(jnp.float32)
-    return {
+    logits = prediction.policy_logits, prediction.head_logits["margin"]
+    sizes = (jnp.maximum(jax.nn.logsumexp(x), -MAX_SIZE) for x in logits)
+    of_policy = {
         "policy_loss": policy_loss,
         "policy_divergence": policy_loss - policy_entropy(target.policy),
-        "margin_loss": known * margin_loss,
-        "margin_error": known * error,
-        "margin_known": known,
         "logit_size": sum(size**2 for size in sizes),
-        **safe_end_losses(prediction, target),
     }
+    return of_policy, of_heads
 
 
-def safe_end_losses(prediction: Prediction, target: Positions) -> dict[str, jax.Array]:
-    """Return the loss of the safe end of ONE position; nothing if it is not learnt.
-
-    It sums the cross-entropies of the side to move and the number of long chains; 0 if unknown.
-    """
-    if not (jax.tree.leaves(prediction.safe_end_logits) and jax.tree.leaves(target.safe_end)):
-        return {}
-    chains, mover = jnp.divmod(jnp.maximum(target.safe_end, 0), 2)
-    loss_of = optax.softmax_cross_entropy_with_integer_labels
-    logits = prediction.safe_end_logits
-    both = loss_of(logits[:2], mover) + loss_of(logits[2:], chains)
-    return {"safe_end_loss": jnp.where(target.safe_end >= 0, both, 0.0)}
+def known_fractions(network: Network, positions: Positions) -> dict[str, jax.Array]:
+    """Return the fraction of known labels [] of each head whose loss is a mean over these."""
+    return {
+        name: (positions.labels[name] >= 0).mean(dtype=jnp.float32)
+        for name, head in heads_of(network.config).items()
+        if head.mean_over_known
+    }
 
 
 def loss(
     network: Network,
     params: chex.ArrayTree,
     positions: Positions,
-    known: jax.Array | None = None,
+    known: dict[str, jax.Array] | None = None,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Return the loss of positions and its parts, each a mean: scalars.
 
-    Parts of the margin are means over positions with a known margin. Their fraction changes with
-    the random moves of self-play and must not change the weight of the loss. If the positions are
-    a part of a batch, `known` [] is the fraction in the whole batch.
+    If the positions are a part of a batch, `known` holds the `known_fractions` of the whole batch.
     """
     prediction = network.apply(params, positions.drawn)
-    parts = jax.vmap(partial(sample_losses, network.game))(prediction, positions)
-    means = {name: part.mean() for name, part in parts.items()}
-    known = means["margin_known"] if known is None else known
-    known = jnp.where(known > 0, known, 1.0)  # without a known margin both are 0
-    means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
-    total = (
-        means["policy_loss"]
-        + means["margin_loss"]
-        + LOGIT_SIZE_WEIGHT * means["logit_size"]
-        + SAFE_END_WEIGHT * means.get("safe_end_loss", 0.0)
-    )
-    return total, {"loss": total, **means}
+    losses = jax.vmap(partial(sample_losses, network))(prediction, positions)
+    metrics, of_heads = jax.tree.map(jnp.mean, losses)
+    fractions = known_fractions(network, positions)
+    total = metrics["policy_loss"]
+    for name, head in heads_of(network.config).items():
+        parts = of_heads[name]
+        if name in fractions:
+            fraction = (known or fractions)[name]
+            share = jnp.where(fraction > 0, fraction, 1.0)  # without a known label all are 0
+            parts = {part: x / share for part, x in parts.items()}
+            metrics[f"{name}_known"] = fractions[name]
+        metrics |= {f"{name}_{part}": x for part, x in parts.items()}
+        total = total + head.weight * parts["loss"]
+    total = total + LOGIT_SIZE_WEIGHT * metrics["logit_size"]
+    return total, {"loss": total, **metrics}
 
 
 def mean_gradient(
@@ -174,11 +121,11 @@ def mean_gradient(
     With `axis_name` both are means over the batches of all devices. A CPU processes a batch in
     steps of `CPU_CHUNK` positions if this number divides the batch and the trunk is not dense.
     """
-    known = batch.margin_known.mean(dtype=jnp.float32)
+    known = known_fractions(network, batch)
     if axis_name is not None:
         known = jax.lax.pmean(known, axis_name)
     gradient_of = jax.grad(partial(loss, network), has_aux=True)
-    size, dense = len(batch.margin_known), network.config.trunk == "dense"
+    size, dense = len(batch.drawn), network.config.trunk == "dense"
 
     def in_steps(params: chex.ArrayTree, batch: Positions, known: jax.Array) -> tuple:
         chunks = jax.tree.map(lambda leaf: leaf.reshape(-1, CPU_CHUNK, *leaf.shape[1:]), batch)
@@ -192,10 +139,10 @@ def mean_gradient(
         total, _ = jax.lax.scan(add, zeros, chunks)
         return jax.tree.map(lambda leaf: leaf * (CPU_CHUNK / size), total)
 
-    if dense or size % CPU_CHUNK:
+    if network.platform != "cpu" or dense or size % CPU_CHUNK:
         mean = gradient_of(params, batch, known)
-    else:  # chosen by the platform of compilation, which this machine may lack
-        mean = jax.lax.platform_dependent(params, batch, known, cpu=in_steps, default=gradient_of)
+    else:
+        mean = in_steps(params, batch, known)
     return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
 
 
@@ -204,7 +151,7 @@ def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positi
 
     S is 128 on square boards, else 64, because the outer edges of a corner box may be swapped too.
     """
-    picks = jax.random.bits(key, batch.margin.shape) % len(permutations)
+    picks = jax.random.bits(key, batch.drawn.shape[:1], jnp.uint32) % len(permutations)
     gather = permutations[picks]
     return batch._replace(
         drawn=jnp.take_along_axis(batch.drawn, gather, axis=-1),
@@ -233,7 +180,7 @@ def update(
     stepped = learner._replace(params=params, opt_state=opt_state, step=learner.step + 1)
     finite = jnp.isfinite(metrics["gradient_norm"]) & jnp.isfinite(metrics["loss"])
     metrics = {name: jnp.where(finite, value, 0.0) for name, value in metrics.items()}
-    metrics["skipped"] = 1.0 - finite
+    metrics["skipped"] = 1 - finite.astype(jnp.float32)
     return jax.tree.map(partial(jnp.where, finite), stepped, learner), metrics
 
 
@@ -255,7 +202,7 @@ def learn(
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(automorphisms(network.game))
     begin, end = span
-    fractions = begin + (end - begin) * jnp.arange(updates) / max(1, updates)
+    fractions = begin + (end - begin) * jnp.arange(updates, dtype=jnp.float32) / max(1, updates)
 
     def one_update(
         learner: Learner, at: tuple[jax.Array, jax.Array]
@@ -273,7 +220,6 @@ def learn(
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
     means["skipped_at_end"] = jnp.cumprod(skipped[::-1]).sum()  # the last ones, in a row
-    # The optimiser's own count: it starts at 0 when the optimiser changes.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}

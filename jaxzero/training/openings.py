@@ -32,7 +32,7 @@ class Opening(NamedTuple):
     facing: State  # [B], after the last move; it may have free boxes
 
 
-class Manner(NamedTuple):
+class OpeningStyle(NamedTuple):
     """How the opening of one game is played."""
 
     careful: jax.Array  # [] bool, only safe moves as long as there are any
@@ -46,7 +46,7 @@ def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
     """Return how many random moves precede self-play at `fraction` [] of the run, 0 to 1: []."""
     if not settings.late_start_until:
         return settings.late_start_moves
-    left = 1 - jnp.minimum(1.0, fraction / settings.late_start_until)
+    left = 1 - jnp.minimum(jnp.float32(1), fraction / settings.late_start_until)
     return jnp.round(settings.late_start_moves * left).astype(jnp.int32)
 
 
@@ -63,15 +63,16 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
     start = initial_states(game, games)
     if isinstance(plies, int) and not plies:
         return start
-    manner_key, close_key, move_key = jax.random.split(key, 3)
-    manner = _manners(game, manner_key, games, plies)
-    noise = jax.random.gumbel(close_key, (games, game.num_boxes))
-    facing = jax.vmap(partial(_close, game))(noise, manner, start)
+    style_key, close_key, move_key = jax.random.split(key, 3)
+    style = _draw_styles(game, style_key, games, plies)
+    noise = jax.random.gumbel(close_key, (games, game.num_boxes), jnp.float32)
+    facing = jax.vmap(partial(_close, game))(noise, style, start)
     play = jax.vmap(partial(_ply, game))
 
     def ply(number: jax.Array, opening: Opening) -> Opening:
-        noise = jax.random.gumbel(jax.random.fold_in(move_key, number), start.drawn.shape)
-        return play(noise, manner, opening)
+        key = jax.random.fold_in(move_key, number)
+        noise = jax.random.gumbel(key, start.drawn.shape, jnp.float32)
+        return play(noise, style, opening)
 
     # No opening is longer, so the loop has a fixed length. The last round only accepts the move of
     # the round before; its own move is dropped.
@@ -79,20 +80,22 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
     return jax.lax.fori_loop(0, most_decisions(game) + 1, ply, first).kept
 
 
-def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> Manner:
-    """Draw how each game opens: Manner [B]."""
-    number = jnp.arange(games)
+def _draw_styles(
+    game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric
+) -> OpeningStyle:
+    """Draw how each game opens: OpeningStyle [B]."""
+    number = jnp.arange(games, dtype=jnp.int32)
     most = fewest_decisions(game) - 1
-    size = jnp.array([game.rows, game.cols])
+    size = jnp.array([game.rows, game.cols], jnp.int32)
     # One draw, because each compiles slowly.
-    row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games))
+    row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games), jnp.float32)
     center = jnp.stack([row, col], axis=1) * (1 + 2 * FARTHEST) - FARTHEST
     slope = STEEPEST * jnp.maximum(2 * slope - 1, 0)
     closed = jnp.floor(closed * game.num_boxes).astype(jnp.int32)
     # Uniform from as far below `plies` as above; half of the games then get exactly `plies`.
     length = 2 * plies - most + jnp.floor(length * (2 * (most - plies) + 1)).astype(jnp.int32)
     length = jnp.maximum(plies, length)
-    return Manner(
+    return OpeningStyle(
         careful=number % 4 < 3,
         center=center * size[None, :],
         slope=jnp.where(sign < 0.5, slope, -slope),
@@ -109,22 +112,22 @@ def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     return jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(game, drawn)
 
 
-def _logits(manner: Manner, places: jax.Array) -> jax.Array:
+def _logits(style: OpeningStyle, places: jax.Array) -> jax.Array:
     """Return the logits of places [N, 2] of one game: [N]."""
-    return manner.slope * jnp.linalg.norm(places - manner.center[None, :], axis=-1)
+    return style.slope * jnp.linalg.norm(places - style.center[None, :], axis=-1)
 
 
-def _close(game: DotsAndBoxes, noise: jax.Array, manner: Manner, start: State) -> State:
+def _close(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, start: State) -> State:
     """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
-    noisy = _logits(manner, jnp.asarray(box_centres(game))) + noise
-    rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1)
-    closed = (rank < manner.closed).reshape(game.rows, game.cols)
+    noisy = _logits(style, jnp.asarray(box_centres(game))) + noise
+    rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1, dtype=jnp.int32)
+    closed = (rank < style.closed).reshape(game.rows, game.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
     drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))
     return State(drawn, boxes_closed(game, drawn) % 2, start.player)
 
 
-def _ply(game: DotsAndBoxes, noise: jax.Array, manner: Manner, opening: Opening) -> Opening:
+def _ply(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Opening) -> Opening:
     """Take the free boxes of one game and play a move at random, unless its opening is over.
 
     `noise` [A] is Gumbel noise.
@@ -133,11 +136,11 @@ def _ply(game: DotsAndBoxes, noise: jax.Array, manner: Manner, opening: Opening)
     # The only call of `structure` in the loop, because it compiles slowly.
     found = structure(game, facing.drawn)
     kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)
-    goes_on = goes_on & (_moves(game, facing.drawn) < manner.length)
+    goes_on = goes_on & (_moves(game, facing.drawn) < style.length)
     moves = quiet_moves(game, found)
     safe = moves & found.safe
-    allowed = jnp.where(manner.careful & jnp.any(safe), safe, moves)
-    noisy = _logits(manner, jnp.asarray(edge_centres(game))) + noise
+    allowed = jnp.where(style.careful & jnp.any(safe), safe, moves)
+    noisy = _logits(style, jnp.asarray(edge_centres(game))) + noise
     edge = jnp.argmax(jnp.where(allowed, noisy, -jnp.inf)).astype(jnp.int32)
     moved = draw_quiet(game, settle(facing, found, jnp.zeros((), bool)), edge)
     return Opening(goes_on, kept, jax.tree.map(partial(jnp.where, goes_on), moved, facing))

@@ -1,7 +1,7 @@
 """The optimiser: how a gradient becomes a step of the weights.
 
 Muon moves each matrix of a layer equally far in all directions. Adam updates the other arrays, such
-as biases, scales and the last layers of the heads. A GPU kernel for each array would cost more than
+as biases, scales and the last layers. A GPU kernel for each array would cost more than
 what it computes, so Adam gets one long vector and Muon all matrices of one shape at once.
 """
 
@@ -12,15 +12,17 @@ from functools import partial
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from jaxzero.config import LearnerConfig
-from jaxzero.network.network import HEADS
+from jaxzero.network.heads import is_last_layer
 
 # Steps of Muon are scaled to the usual size of Adam's steps, so both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
 ADAM_SIZE = 0.2
+NEWTON_SCHULZ = np.array([3.4445, -4.7750, 2.0315], np.float32)  # as Jordan et al. below
 FINAL_RATE = 0.02  # learning rate after the decay, as a fraction of the rate before it
 
 
@@ -73,8 +75,7 @@ def which_step(params: chex.ArrayTree) -> chex.ArrayTree:
     """
 
     def of(path: tuple, leaf: jax.Array, kernel: bool) -> str:
-        head = any(part.key in HEADS for part in path)
-        return "muon" if kernel and leaf.ndim != 3 and not head else "adam"
+        return "muon" if kernel and leaf.ndim != 3 and not is_last_layer(path) else "adam"
 
     return jax.tree_util.tree_map_with_path(of, params, kernels(params))
 
@@ -88,7 +89,7 @@ def muon_step() -> optax.GradientTransformation:
     matrices = partial(jax.tree.map, lambda _: MuonDimensionNumbers(1, 2))
     sized = partial(jax.tree.map, lambda x: ADAM_SIZE * max(x.shape[1:]) ** 0.5 * x)
     return optax.chain(
-        scale_by_muon(weight_dimension_numbers=matrices),
+        scale_by_muon(NEWTON_SCHULZ, weight_dimension_numbers=matrices),
         optax.stateless(lambda updates, _: sized(updates)),
     )
 

@@ -6,6 +6,7 @@ a write is one contiguous update in place: O(block), not O(capacity).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import chex
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxzero.network.heads import Head
 from jaxzero.training.targets import Positions
 
 
@@ -21,29 +23,25 @@ class Replay(NamedTuple):
 
     drawn: jax.Array  # [C, ceil(A / 8)] uint8, edges on the board, one bit each
     policy: jax.Array  # [C, A] float16, improved search policy
-    margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
-    margin_known: jax.Array  # [C] bool, from the result or a later search
+    labels: dict[str, jax.Array]  # [C] for each head, in its format; -1: unknown
     size: jax.Array  # [] int32, positions held
     cursor: jax.Array  # [] int32, where the next block goes
-    safe_end: jax.Array | tuple = ()  # [C] int8 with `network.safe_end`, as in `Positions`
 
 
-def empty_replay(capacity: int, num_edges: int, safe_end: bool = False) -> Replay:
-    """Return an empty ring for `capacity` positions of `num_edges` edges, with safe ends or not."""
+def empty_replay(capacity: int, num_edges: int, heads: Mapping[str, Head]) -> Replay:
+    """Return an empty ring for `capacity` positions of `num_edges` edges."""
     return Replay(
         drawn=jnp.zeros((capacity, -(-num_edges // 8)), jnp.uint8),
         policy=jnp.zeros((capacity, num_edges), jnp.float16),
-        margin=jnp.zeros(capacity, jnp.int16),
-        margin_known=jnp.zeros(capacity, bool),
+        labels={name: jnp.zeros(capacity, head.dtype) for name, head in heads.items()},
         size=jnp.zeros((), jnp.int32),
         cursor=jnp.zeros((), jnp.int32),
-        safe_end=jnp.zeros(capacity, jnp.int8) if safe_end else (),
     )
 
 
 def add(replay: Replay, positions: Positions) -> Replay:
     """Write one block of P positions over the oldest ones. P must divide the capacity."""
-    capacity, block = replay.margin.shape[0], positions.margin.shape[0]
+    capacity, block = replay.policy.shape[0], positions.policy.shape[0]
     edges = (block, replay.policy.shape[1])
     chex.assert_shape(positions.policy, edges, custom_message="positions.policy")
     chex.assert_shape(positions.drawn, edges, custom_message="positions.drawn")
@@ -52,9 +50,7 @@ def add(replay: Replay, positions: Positions) -> Replay:
     packed = {
         "drawn": jnp.packbits(positions.drawn, axis=-1),
         "policy": positions.policy,
-        "margin": positions.margin,
-        "margin_known": positions.margin_known,
-        "safe_end": positions.safe_end,
+        "labels": positions.labels,
     }
     rings = {name: getattr(replay, name) for name in packed}
     written = jax.tree.map(lambda ring, new: _write(ring, new, replay.cursor), rings, packed)
@@ -75,12 +71,12 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
     `saved` [D, C, ...] are NumPy arrays, `like` [D', C', ...] are shapes. Each new ring has blocks
     of `block` positions. It keeps the newest positions that fill whole blocks.
     """
-    if saved.margin.shape == like.margin.shape and saved.cursor[0] % block == 0:
+    if saved.policy.shape == like.policy.shape and saved.cursor[0] % block == 0:
         return saved
-    devices, capacity = like.margin.shape
+    devices, capacity = like.policy.shape[:2]
     size, cursor = int(saved.size[0]), int(saved.cursor[0])
-    first = cursor if size == saved.margin.shape[1] else 0  # the oldest
-    held = min(size * saved.margin.shape[0] // (devices * block) * block, capacity)
+    first = cursor if size == saved.policy.shape[1] else 0  # the oldest
+    held = min(size * saved.policy.shape[0] // (devices * block) * block, capacity)
 
     def move(ring: np.ndarray, like: jax.Array) -> np.ndarray:
         oldest_first = np.roll(ring, -first, axis=1)[:, :size]
@@ -103,12 +99,10 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
 def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
     """Sample `count` positions uniformly, with replacement. The ring must not be empty."""
     # `jax.random.randint` takes four times the kernels; the bias here is at most 2^-32 a position.
-    rows = jax.random.bits(key, (count,)) % replay.size.astype(jnp.uint32)
+    rows = jax.random.bits(key, (count,), jnp.uint32) % replay.size.astype(jnp.uint32)
     num_edges = replay.policy.shape[1]
     return Positions(
         drawn=jnp.unpackbits(replay.drawn[rows], axis=-1, count=num_edges).astype(bool),
         policy=replay.policy[rows].astype(jnp.float32),
-        margin=replay.margin[rows].astype(jnp.int32),
-        margin_known=replay.margin_known[rows],
-        safe_end=jax.tree.map(lambda ring: ring[rows].astype(jnp.int32), replay.safe_end),
+        labels={name: ring[rows].astype(jnp.int32) for name, ring in replay.labels.items()},
     )

@@ -18,19 +18,19 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.search.search import Evaluate, game_of, search
-from jaxzero.training.games import (
+from jaxzero.network.heads import Decisions
+from jaxzero.search.search import PositionEvaluator, game_of, selfplay_search
+from jaxzero.training.queue import (
     Games,
     Play,
     first_player_margin,
     has_ended,
     new_games,
+    play_queue,
     positions_to_search,
     start_lanes,
 )
-from jaxzero.training.queue import play_queue
 from jaxzero.training.targets import (
-    Decisions,
     Positions,
     label,
     policy_divergence,
@@ -43,7 +43,7 @@ from jaxzero.training.targets import (
 
 def play_block(
     config: Config,
-    evaluate: Evaluate,
+    evaluator: PositionEvaluator,
     params: chex.ArrayTree,
     key: jax.Array,
     games: int,
@@ -54,18 +54,19 @@ def play_block(
     `fraction` [] of the run is done. There are `config.positions_per_game` positions per game,
     resampled from all played ones, evenly or weighted by `config.selfplay.surprise_weight`.
     """
+    total = partial(jnp.sum, dtype=jnp.int32)
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
-    decisions, margins = play_to_the_end(config, evaluate, params, play_key, begin)
-    played, late = jnp.sum(decisions.played), config.selfplay.late_start_moves > 0
-    steps = config.lane_steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
+    decisions, margins = play_to_the_end(config, evaluator, params, play_key, begin)
+    played, late = total(decisions.played), config.selfplay.late_start_moves > 0
+    steps = config.lane_steps if late else total(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
-    count = jnp.sum(begun)
+    count = total(begun)
     positions = resample(
         label(config, decisions, margins, label_key),
         sampling_weights(decisions, config.selfplay.surprise_weight),
         config.positions_per_game * games,
-        jax.random.uniform(sample_key),
+        jax.random.uniform(sample_key, (), jnp.float32),
     )
     metrics = {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
@@ -74,26 +75,30 @@ def play_block(
         "selfplay/decisions": played / count,
         "selfplay/steps": jnp.float32(steps),
         # Per decision; fewer if a position has fewer moves than `max_considered_actions`.
-        "selfplay/simulations": jnp.sum(decisions.simulations * decisions.played) / played,
+        "selfplay/simulations": total(decisions.simulations * decisions.played) / played,
         # Fraction of the steps of all lanes in which a game was in play.
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
         # Network evaluations that searches asked for: one per simulation and one for the root.
-        "selfplay/evaluations": jnp.sum((decisions.simulations + 1) * decisions.played),
+        "selfplay/evaluations": total((decisions.simulations + 1) * decisions.played),
     }
     return positions, metrics
 
 
 def play_to_the_end(
-    config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, games: Games
+    config: Config,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    play_key: jax.Array,
+    games: Games,
 ) -> tuple[Decisions, jax.Array]:
     """Play games [N] to their end.
 
     Returns their decisions and the final margins of the first player [N] int32. With a queue some
     games may never begin: they have no decision.
     """
-    step = partial(play_step, config, evaluate, params, play_key)
+    step = partial(play_step, config, evaluator, params, play_key)
     if config.selfplay.late_start_moves:
         return play_queue(config, step, games)
 
@@ -105,7 +110,11 @@ def play_to_the_end(
 
 
 def play_step(
-    config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, play: Play
+    config: Config,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    play_key: jax.Array,
+    play: Play,
 ) -> Play:
     """Make one decision in every lane."""
     game, rules, games = config.game.board, game_of(config.search), play.games
@@ -113,7 +122,9 @@ def play_step(
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
     ended = has_ended(position)
-    found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
+    found = selfplay_search(
+        game, config.search, evaluator, params, search_key, position, games.view
+    )
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 

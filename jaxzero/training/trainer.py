@@ -1,22 +1,26 @@
-"""Training: build, restore, loop {iterate, evaluate, log, save}."""
+"""Training: build, restore, loop {iterate, evaluate, log, save}, finish."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import chex
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.config.files import save_config
 from jaxzero.errors import RunError
-from jaxzero.host.interrupts import Stop, end_with
-from jaxzero.host.status import doing
-from jaxzero.measure.suite import suite_name
+from jaxzero.host.interrupts import Stop
+from jaxzero.host.progress import working
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
@@ -26,30 +30,40 @@ from jaxzero.runs.summary import (
     note_start,
     print_header,
     print_needs,
-    print_next,
     time_left,
     write_summary,
 )
 from jaxzero.runs.warnings import Warnings
 from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
-from jaxzero.training.evaluator import Evaluator
+from jaxzero.training.devices import choose_devices, local_copy, own_devices, place, replicate
 from jaxzero.training.iteration import Program, compile_iteration
-from jaxzero.training.learner import playing_params
-from jaxzero.training.parallel import (
-    choose_devices,
-    ends_together,
-    gather,
-    is_first,
-    local_copy,
-    on_first,
-    own_devices,
-    refuse_separate,
-    replicate,
-)
-from jaxzero.training.progress import Progress, agree, refuse_misfit, run_iteration
+from jaxzero.training.processes import ends_together, gather, is_first, on_first, refuse_separate
+from jaxzero.training.progress import Progress, refuse_misfit
 from jaxzero.training.progress import resume as resume_progress
 from jaxzero.training.progress import save as save_progress
 from jaxzero.training.progress import start as start_progress
+
+# Last updates of an iteration without a finite loss and gradient, before the run gives up.
+MAX_SKIPPED = 20
+
+
+class Evaluator(Protocol):
+    """Measures the network of a run; `jaxzero.measure.evaluator` has the one of all scripts."""
+
+    def prepare(self) -> None:
+        """Check the settings of evaluations before anything is compiled. Raises: InputError."""
+
+    def evaluate(
+        self, params: chex.ArrayTree, playing: chex.ArrayTree | None
+    ) -> tuple[dict[str, float], chex.ArrayTree | None]:
+        """Return metrics, and the weights that play from now on: `params` or `playing`.
+
+        `params` are the newest weights. `playing` is None without a gate: then `params` play.
+        """
+
+    def final(self, params: chex.ArrayTree) -> dict[str, Any]:
+        """Measure the weights of a complete run, print the results, return them as JSON."""
+
 
 # Takes the metrics of an iteration; the result True ends the training.
 OnIteration = Callable[[dict[str, float]], Any]
@@ -58,6 +72,7 @@ OnIteration = Callable[[dict[str, float]], Any]
 def train(
     config: Config,
     run_dir: Path,
+    evaluator: Evaluator,
     resume: bool = False,
     stop: Stop | None = None,
     initial: InitialWeights | None = None,
@@ -75,12 +90,13 @@ def train(
     with ends_together(resume_command(run_dir)), ExitStack() as place:
         # A folder that cannot be written is refused before the compiler runs.
         on_first(lambda: place.enter_context(new_folder("run_dir", run_dir)))
-        return _train(config, run_dir, resume, stop or Stop(), initial, on_iteration)
+        return _train(config, run_dir, evaluator, resume, stop or Stop(), initial, on_iteration)
 
 
 def _train(
     config: Config,
     run_dir: Path,
+    evaluator: Evaluator,
     resume: bool,
     stop: Stop,
     initial: InitialWeights | None,
@@ -89,7 +105,7 @@ def _train(
     """Train until the end or a stop, as `train`."""
     # Build.
     on_first(lambda: check_run_dir(config, run_dir, resume))
-    parts = build(config)
+    parts = build(config, evaluator)
     network, devices = parts.network, parts.devices
     if resume and initial is None:
         initial = noted_initial_weights(run_dir)
@@ -103,23 +119,20 @@ def _train(
         if initial:
             note_initial_weights(run_dir, initial)
         save_config(config, run_dir / CONFIG_FILE)
-    end_with(f"Stopped. To go on from the last checkpoint: {resume_command(run_dir)}")
 
     # Signals ask the run to stop from here until the last checkpoint is written.
     with (
         stop.on_signals(),
-        Checkpoints(run_dir, config.keep_checkpoints, tidies=is_first()) as checkpoints,
+        Checkpoints(run_dir, tidies=is_first()) as checkpoints,
         ends_together(resume_command(run_dir)),
     ):
         # Restore.
         if resume and checkpoints.iterations():
-            with doing("reading the checkpoint"):
-                progress = resume_progress(config, network, devices, checkpoints)
+            progress = resume_progress(config, network, devices, checkpoints)
         else:
             if resume:
                 print("The run has no checkpoint yet: it starts from the beginning.")
-            with doing("preparing weights and replay"):
-                progress = start_progress(config, network, devices, initial)
+            progress = start_progress(config, network, devices, initial)
         if is_first():
             if resume:
                 save_config(config, run_dir / CONFIG_FILE)
@@ -160,14 +173,15 @@ class Parts(NamedTuple):
     evaluator: Evaluator
 
 
-def build(config: Config, quiet: bool = False) -> Parts:
+def build(config: Config, evaluator: Evaluator, quiet: bool = False) -> Parts:
     """Choose the devices and print what is about to run, unless `quiet`. Raises: InputError."""
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     if not quiet:
         print_header(config, devices, network)
-    return Parts(config, devices, network, Evaluator(config, network))
+    evaluator.prepare()
+    return Parts(config, devices, network, evaluator)
 
 
 def iterate(
@@ -179,31 +193,105 @@ def iterate(
     """
     config, devices, _, evaluator = parts
     warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
+    every = config.evaluation.evaluate_every
     gather([0.0])  # compiling ends at different times; first collectives must start together
     while True:
         # The compiled program is `iteration` in training/iteration.py.
-        with doing(_iteration_words(config, progress)):
+        with working(_iteration_words(config, progress)):
             progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
+        accepted = False
+        if every and progress.iteration % every == 0:
+            params, playing = local_copy((progress.learner.params, progress.playing))
+            measured, playing = evaluator.evaluate(params, playing)
+            metrics, accepted = metrics | measured, playing is params
         line = headline(config, metrics) + f"  left {_time_left(config, progress)}"
-        if evaluator.is_due(progress.iteration):
-            measured, words = evaluator.evaluate(progress.learner)
-            metrics, line = metrics | measured, line + words
         for warning in warnings.add({"iteration": progress.iteration, **metrics}):
             line += f"\nwarning: {warning}"
-        progress, stopped = agree(progress, stop, metrics)
+        progress, stopped = agree(progress, stop, accepted)
         yield progress, metrics, line, stopped or progress.fraction_done(config) == 1
 
 
+def next_span(config: Config, progress: Progress) -> np.ndarray:
+    """Return the fraction of the run that is done before and after the next iteration: [2] float32.
+
+    The duration of the next iteration is not known yet: the mean of the earlier ones replaces it.
+    Without a time limit the fractions are exact.
+    """
+    iteration, minutes = progress.iteration, progress.minutes
+    mean = minutes / iteration if iteration else 0.0
+    ends = (iteration, minutes), (iteration + 1, minutes + mean)
+    return np.array([config.fraction_done(*end) for end in ends], np.float32)
+
+
+def run_iteration(
+    config: Config, compiled: jax.stages.Compiled, run_key: jax.Array, progress: Progress
+) -> tuple[Progress, dict[str, Any]]:
+    """Run one iteration and read its scalars, the only wait for the device.
+
+    Raises: FloatingPointError when a metric is not finite, or when too many updates at the end were
+    skipped because their loss or gradient was not finite.
+    """
+    begin = time.perf_counter()
+    span = place(next_span(config, progress), run_key.sharding)
+    learner, actor, playing = progress[:3]
+    learner, actor, metrics = compiled(learner, actor, playing, run_key, span)
+    values = jax.device_get(metrics)
+    seconds = time.perf_counter() - begin
+    metrics = {name: float(value) for name, value in values.items()}
+    wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+    if wrong:
+        raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
+    # Weights that lost their gradient for good skip all updates from then on.
+    skipped = metrics.get("learn/skipped_at_end", 0.0)
+    if 0 < min(MAX_SKIPPED, config.learner.updates_per_iteration) <= skipped:
+        raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
+    games = round(metrics["selfplay/games"])
+    # Evaluations that searches asked for; a device may compute more to fill its batches.
+    evaluations = round(metrics["selfplay/evaluations"])
+    progress = progress._replace(
+        learner=learner,
+        actor=actor,
+        iteration=progress.iteration + 1,
+        minutes=progress.minutes + seconds / 60,
+        games=progress.games + games,
+        evaluations=progress.evaluations + evaluations,
+    )
+    return progress, metrics | {
+        "speed/seconds": seconds,
+        "speed/games_per_second": games / seconds,
+        "speed/evaluations_per_second": evaluations / seconds,
+        "speed/games": progress.games,
+        "speed/minutes": progress.minutes,
+    }
+
+
+def agree(progress: Progress, stop: Stop, accepted: bool) -> tuple[Progress, bool]:
+    """Make all processes go on or stop together, with the clock and the gate of the first one.
+
+    If the gate has `accepted` the newest weights, they play from now on. A signal or a time limit
+    in any process stops all of them.
+    """
+    own = [progress.minutes, accepted, stop.iteration_done(), stop.signal or 0]
+    everywhere = gather(own)
+    minutes, accepted = everywhere[0, :2]
+    progress = progress._replace(minutes=float(minutes))
+    if accepted and progress.playing is not None:
+        newest = jax.tree.map(jnp.copy, progress.learner.params)  # the learner is donated
+        progress = progress._replace(playing=newest)
+    stop.take_over(int(everywhere[:, 3].max()))
+    return progress, bool(everywhere[:, 2].any())
+
+
 def train_in_memory(
-    config: Config, on_iteration: OnIteration | None = None
+    config: Config, evaluator: Evaluator, on_iteration: OnIteration | None = None
 ) -> tuple[Agent, list[dict[str, float]]]:
     """Train without a folder; return the agent and the metrics of all iterations.
 
     The first Ctrl-C, or the result True of `on_iteration`, ends the training after the iteration.
     Without `on_iteration` print progress. Raises: InputError as `train`; RunError on divergence.
     """
-    parts, stop, found = build(config, quiet=on_iteration is not None), Stop(), []
+    parts, stop, found = build(config, evaluator, on_iteration is not None), Stop(), []
     program = compile_iteration(config, parts.network, parts.devices)
     with stop.on_signals():
         begin = start_progress(config, parts.network, parts.devices, None)
@@ -216,7 +304,7 @@ def train_in_memory(
                 print(f"{progress.iteration:>5}  {line}", flush=True)
             else:
                 ends = call(on_iteration, found[-1], ends)
-    params = local_copy(playing_params(progress.learner))
+    params = local_copy(progress.playing_params)
     return Agent(parts.network, params, config.search), found
 
 
@@ -275,13 +363,9 @@ def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool
     if stop.signal is not None:
         print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
         return False
-    end_with(f"Stopped. The training is done and saved. To measure it: {resume_command(run_dir)}")
     print("Measuring the final strength ...", flush=True)
-    params = local_copy(playing_params(progress.learner))
-    results = evaluator.play(params, config.evaluation.final_games)
-    scores = evaluator.score(params)
+    results = evaluator.final(local_copy(progress.playing_params))
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
-    peak, player = peak_memory_bytes(own_devices(devices)), evaluator.player_name
-    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, player, results, scores))
-    print_next(run_dir, suite_name("auto", config.game.board, "test"))
+    peak = peak_memory_bytes(own_devices(devices))
+    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
     return True

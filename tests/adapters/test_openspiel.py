@@ -14,8 +14,8 @@ from jaxzero.api import Engine
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 
 
 def spiel(rows: int, cols: int) -> pyspiel.Game:

@@ -21,11 +21,11 @@ from jaxzero.network.features import (
     STRUCTURE_PLANES,
     board_planes,
     edges_from_planes,
-    margin_mask,
     structure_features,
     structure_planes,
     unpack_planes,
 )
+from jaxzero.network.heads import margin_mask
 
 
 def boards(game: DotsAndBoxes, count: int) -> np.ndarray:

@@ -82,8 +82,8 @@ def test_two_networks_play_a_match(tmp_path):
     for wrong, field in (
         ([*pair, "--players", "policy"], "weights2: "),  # 2x3 does not fit 2x2
         ([*words, "--players", "policy,greedy"], "players: greedy "),
-        ([*words[2:], "--weights", "2x2"], "weights2: 2x2 "),
-        (["--weights", "2x2", "--players", "policy"], "players: policy "),
+        ([*words[2:], "--weights", "2x2"], "--weights2 "),
+        (["--weights", "2x2", "--players", "policy"], "--players "),
     ):
         done = run_here("evaluate.py", *wrong)
         assert done.returncode == 2 and done.stderr.startswith(f"error: {field}"), done.stderr

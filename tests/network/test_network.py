@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import chex
@@ -12,8 +11,7 @@ import numpy as np
 import pytest
 from compiled import any_params, apply
 
-from jaxzero.config import NetworkConfig, SearchConfig
-from jaxzero.errors import InputError
+from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.network.layers import Conv3x3, convolution_form, greatest
 from jaxzero.network.network import (
@@ -34,12 +32,11 @@ FORMS = {
     "attention": {"trunk": "conv", "attention_heads": 2, **RAW},
     "safe end": {"trunk": "conv", "safe_end": True, **RAW},
     "bfloat16": {"trunk": "conv", "compute_dtype": "bfloat16", **RAW},
-    "winograd": {"trunk": "conv", "convolution": "winograd", **RAW},
 }
 
 
-def small(**settings) -> Network:
-    return Network(GAME, NetworkConfig(**{"channels": 8, "blocks": 1, **settings}))
+def small(platform: str = "cpu", **settings) -> Network:
+    return Network(GAME, NetworkConfig(**{"channels": 8, "blocks": 1, **settings}), platform)
 
 
 def boards(count: int) -> np.ndarray:
@@ -47,17 +44,17 @@ def boards(count: int) -> np.ndarray:
     return np.random.default_rng(0).random((count, GAME.num_edges)) < share
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_shapes_types_masks_and_the_copy_for_inference(form):
-    network, drawn = small(**FORMS[form]), boards(9)
+@pytest.mark.parametrize(("form", "count"), [*((form, 9) for form in FORMS), ("attention", 40)])
+def test_shapes_types_masks_and_the_copy_for_inference(form, count):
+    """A batch of 40 convolves by Winograd's form."""
+    network, drawn = small(**FORMS[form]), boards(count)
     params = any_params(network)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
     out = apply(network)(params, drawn)
-    chex.assert_shape(out.policy_logits, (9, 17))
-    chex.assert_shape(out.margin_logits, (9, 13))
-    safe_end = jax.tree.leaves(out.safe_end_logits)
-    assert [logits.shape for logits in safe_end] == [(9, 10)] * FORMS[form].get("safe_end", False)
-    chex.assert_type([out.policy_logits, out.margin_logits, *safe_end], jnp.float32)
+    chex.assert_shape(out.policy_logits, (count, 17))
+    expected = {"margin": (count, 13)} | ({"safe_end": (count, 10)} if form == "safe end" else {})
+    assert {name: logits.shape for name, logits in out.head_logits.items()} == expected
+    chex.assert_type([out.policy_logits, *out.head_logits.values()], jnp.float32)
     chex.assert_tree_all_finite(out)
     np.testing.assert_array_equal(out.policy_logits == IMPOSSIBLE, drawn)
     assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left
@@ -98,22 +95,25 @@ def test_all_forms_of_the_convolution_equal_the_library(height, width):
         np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
-def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
-    config = small(trunk="conv", convolution="winograd").config
-    assert convolution_form(config, 4) == "winograd"
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # auto is bfloat16 on a GPU
-    with pytest.raises(InputError, match=r"^network\.convolution: winograd needs"):
-        convolution_form(config, 4)
-    assert convolution_form(replace(config, compute_dtype="float32"), 4) == "winograd"
+def test_the_platform_chooses_the_form_of_convolutions_and_the_number_format():
+    for platform, name, forms in (
+        ("gpu", "bfloat16", {"direct"}),
+        ("cpu", "float32", {"direct", "winograd"}),
+    ):
+        dtype = small(platform).dtype
+        assert dtype == jnp.dtype(name)
+        assert {convolution_form(platform, dtype, batch) for batch in (4, 400)} == forms
+    assert convolution_form("cpu", jnp.dtype("bfloat16"), 400) == "shifted"
+    assert small("gpu", compute_dtype="float32").dtype == jnp.dtype("float32")
 
 
 def test_the_inference_copy_holds_what_evaluation_wants():
     def copied(network: Network):
-        return jax.eval_shape(partial(inference_copy, network, batch=4), any_params(network))
+        return jax.eval_shape(partial(inference_copy, network, batch=40), any_params(network))
 
-    copy = copied(small(convolution="winograd"))
+    copy = copied(small())
     assert {leaf.shape[:2] for leaf in jax.tree.leaves(copy["prepared"])} == {(5, 6)}
-    copy = copied(small(compute_dtype="bfloat16"))
+    copy = copied(small("gpu"))
     # All matrices are bfloat16, except for the last layers of the heads.
     heads = [copy["params"].pop(name)["kernel"].dtype for name in ("policy", "margin")]
     wide = [leaf.dtype for leaf in jax.tree.leaves(copy) if leaf.ndim > 1]
@@ -125,7 +125,7 @@ def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
     """The zeros make the block start as the identity."""
     network = small(trunk=trunk, features="raw")
     params = init_params(network, jax.random.key(0))["params"]
-    blocks = [params[name] for name in params if "Block" in name]
+    blocks = [params[name] for name in params if name.startswith("block")]
     assert len(blocks) == 1
     kernels = [np.asarray(leaf) for leaf in jax.tree.leaves(blocks) if leaf.ndim > 1]
     assert {kernel.any() for kernel in kernels} == {True, False}
@@ -142,8 +142,7 @@ def test_searches_value_a_position_by_its_share_of_the_boxes():
     network, drawn = small(trunk="dense", features="raw"), boards(9)
     params, nothing = any_params(network), jnp.zeros(9, jnp.int32)
     state = State(drawn, nothing + 1, nothing)
-    settings = SearchConfig(nodes="all")
-    found = jax.jit(network_evaluator(network, settings))(params, state, None)
+    found = jax.jit(network_evaluator(network).evaluate)(params, state, None)
     out = apply(network)(params, drawn)
     np.testing.assert_allclose(found.prior_logits, out.policy_logits, rtol=1e-5)
     margin = expected_margin(GAME, out)

@@ -19,7 +19,7 @@ from jaxzero.game.records import FORMATS
 from jaxzero.host import programs
 from jaxzero.host.background import Programs
 from jaxzero.page import answers, queue, server
-from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
+from jaxzero.page.server import LOOPBACK, MAX_BYTES, make_app
 from jaxzero.play import opponents, review
 from jaxzero.players.choosing import Choice
 from jaxzero.players.levels import LEVELS
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 @pytest.fixture
 def no_position_is_small(monkeypatch):
     """Treat no position as small, so that the compiled solver and the network answer."""
-    monkeypatch.setattr(small, "MOST_UNDRAWN", -1)
+    monkeypatch.setattr(small, "MAX_UNDRAWN", -1)
 
 
 def ask(path: str, question: object = None, status: int | None = 200, **other) -> Client:
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_named_in_one_line(path, change, message):
 
 def test_strangers_are_kept_out():
     ask("move", GAME, status=403, headers=[(b"origin", b"http://elsewhere")])
-    ask("move", b" " * (MOST_BYTES + 1), status=413)
+    ask("move", b" " * (MAX_BYTES + 1), status=413)
     text = {"text": "# 2x2\nh0,0"}
     for host in ("localhost", "127.0.0.1:8000", "[::1]", "[::1]:8000"):
         ask("read", text, host=host)
@@ -160,7 +160,7 @@ def test_strangers_are_kept_out():
 
 
 def test_a_full_queue_refuses(monkeypatch):
-    monkeypatch.setattr(queue, "MOST_WAITING", 0)
+    monkeypatch.setattr(queue, "MAX_WAITING", 0)
     ask("move", {**GAME, "level": "0"}, status=503)
     ask("read", {"text": "# 2x2\nh0,0"})  # formats need no engine
     (line,) = ask("analyse", GAME).lines

@@ -19,7 +19,7 @@ from jaxzero.page import answers, web_files
 from jaxzero.page.server import make_app
 
 APP = make_app()
-MOST_OF_FIRST_VISIT = 100_000  # bytes
+MAX_OF_FIRST_VISIT = 100_000  # bytes
 GZIP = (b"accept-encoding", b"gzip, deflate, br")
 
 
@@ -43,7 +43,7 @@ def test_a_first_visit_is_small():
     found = {path: get(path) for path in ("/", "/sw.js", *files_of())}
     assert {client.status for client in found.values()} == {200}
     sizes = {path: len(client.body) for path, client in found.items()}
-    assert sum(sizes.values()) < MOST_OF_FIRST_VISIT, sizes
+    assert sum(sizes.values()) < MAX_OF_FIRST_VISIT, sizes
     assert len(text_of(found["/"])) > 2 * sizes["/"]
 
 

@@ -126,7 +126,7 @@ def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
 
 
 def test_open_streams_are_bounded_and_their_places_come_back(compiler, monkeypatch):
-    monkeypatch.setattr(queue, "MOST_WAITING", 3)
+    monkeypatch.setattr(queue, "MAX_WAITING", 3)
     app = make_app()
     clients = [Client("/api/analyse", GAME) for _ in range(4)]
     stay_and_leave(clients, app, lambda: all(client.lines for client in clients), seconds=0)
@@ -182,7 +182,7 @@ def test_others_have_their_turn_between_slices():
 
 def test_who_neither_asks_nor_reads_in_time_loses_its_place(monkeypatch):
     monkeypatch.setattr(server, "PATIENCE", 0.2)
-    monkeypatch.setattr(queue, "MOST_WAITING", 1)
+    monkeypatch.setattr(queue, "MAX_WAITING", 1)
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
     monkeypatch.setattr(Programs, "ready", True)
     app, slow, deaf = make_app(), Client("/api/analyse", GAME), Client("/api/analyse", GAME)

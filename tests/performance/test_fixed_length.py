@@ -7,7 +7,6 @@ traces to a scan. Only a loop with an end that depends on the data traces to a `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -20,8 +19,14 @@ from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.timing import random_positions
-from jaxzero.search.gumbel import halving
-from jaxzero.search.search import Evaluation, network_evaluator, search
+from jaxzero.search.rounds import halving, rounds_of
+from jaxzero.search.search import (
+    Evaluation,
+    PositionEvaluator,
+    network_evaluator,
+    search,
+    selfplay_search,
+)
 from jaxzero.training.learner import CPU_CHUNK, init_learner, update
 from jaxzero.training.openings import open_games
 
@@ -51,17 +56,10 @@ Found = tuple[jax.extend.core.JaxprEqn, int]
 def equations(program: jax.extend.core.Jaxpr, times: int = 1) -> Iterator[Found]:
     """Yield every equation of a traced program with the number of times that it runs.
 
-    Inner programs are included. The rounds of a `while` are unknown and count once. Where the
-    program depends on the platform, only the default branch for a GPU counts, which comes last.
+    Inner programs are included. The rounds of a `while` are unknown and count once.
     """
-    platforms = set()
     for equation in program.eqns:
         yield equation, times
-        if equation.primitive.name == "platform_index":
-            platforms |= set(equation.outvars)
-        if equation.primitive.name == "cond" and equation.invars[0] in platforms:
-            yield from equations(equation.params["branches"][-1].jaxpr, times)
-            continue
         inside = times * equation.params.get("length", 1)  # the rounds of a scan
         for value in jax.tree.leaves(list(equation.params.values()), is_leaf=is_program):
             if is_program(value):
@@ -70,18 +68,6 @@ def equations(program: jax.extend.core.Jaxpr, times: int = 1) -> Iterator[Found]
 
 def is_program(value) -> bool:
     return isinstance(value, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr)
-
-
-def as_on_gpu(config: Config) -> Config:
-    """Return a config with its automatic settings resolved as on a GPU."""
-    network, search = config.network, config.search
-    form = "direct" if network.convolution == "auto" else network.convolution
-    dtype = "bfloat16" if network.compute_dtype == "auto" else network.compute_dtype
-    return replace(
-        config,
-        network=replace(network, convolution=form, compute_dtype=dtype),
-        search=replace(search, evaluation_batch=search.evaluation_batch or 10**9),
-    )
 
 
 def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
@@ -95,9 +81,11 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
     prepared = jax.eval_shape(partial(inference_copy, network, batch=games), learner.params)
     if part == "network":
         return network.apply, (prepared, state.drawn)
-    evaluate = network_evaluator(network, config.search)
+    evaluator = network_evaluator(network)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return partial(search, network.game, config.search, evaluate), (prepared, key, state)
+    rounds = rounds_of(config.search)
+    program = partial(search, network.game, config.search, evaluator, rounds=rounds)
+    return program, (prepared, key, state)
 
 
 def unknown_loops(program) -> list[str]:
@@ -112,23 +100,25 @@ def unknown_loops(program) -> list[str]:
 @pytest.mark.parametrize(("config", "part"), CASES)
 def test_no_loop_of_unknown_length(config, part):
     name, *options = CONFIGS[config]
-    settings = as_on_gpu(load_config(f"configs/{name}.yaml", *SMALL, *options))
-    network = Network(settings.game.board, settings.network)
+    settings = load_config(f"configs/{name}.yaml", *SMALL, *options)
+    network = Network(settings.game.board, settings.network, "gpu")
     program, inputs = part_program(settings, network, part)
     assert unknown_loops(jax.make_jaxpr(program)(*inputs)) == []
 
 
 def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
-    def products(batch: int) -> int:
+    def products(platform: str, batch: int) -> int:
         options = ("--network.blocks=1", f"--learner.batch_size={batch}")
-        settings = as_on_gpu(load_config("configs/gpu_8gb.yaml", *SMALL, *options))
-        network = Network(settings.game.board, settings.network)
+        settings = load_config("configs/gpu_8gb.yaml", *SMALL, *options)
+        network = Network(settings.game.board, settings.network, platform)
         program, inputs = part_program(settings, network, "update")
         traced = jax.make_jaxpr(program)(*inputs).jaxpr
         kinds = ("conv_general_dilated", "dot_general")
         return sum(times for one, times in equations(traced) if one.primitive.name in kinds)
 
-    assert products(4 * CPU_CHUNK) == products(CPU_CHUNK + 1) > 0
+    many = 4 * CPU_CHUNK
+    assert products("gpu", many) == products("gpu", CPU_CHUNK + 1) > 0
+    assert products("cpu", many) > products("gpu", many)
 
 
 def test_random_openings_have_no_loop_of_unknown_length():
@@ -147,7 +137,7 @@ def test_loops_of_unknown_length_are_seen():
     assert unknown_loops(fixed) == []
 
 
-def traced_search(settings: SearchConfig):
+def traced_search(settings: SearchConfig, of_selfplay: bool = False):
     """Trace a search; its evaluator is a program with the name `counted`."""
     game = DotsAndBoxes(2, 2)
 
@@ -155,7 +145,10 @@ def traced_search(settings: SearchConfig):
     def counted(drawn: jax.Array) -> Evaluation:
         return Evaluation(jnp.zeros(drawn.shape), jnp.zeros(len(drawn)))
 
-    program = partial(search, game, settings, lambda _, state, _found: counted(state.drawn), ())
+    evaluator = PositionEvaluator(lambda _, state, _found: counted(state.drawn), "gpu")
+    program = partial(search, game, settings, evaluator, (), rounds=rounds_of(settings))
+    if of_selfplay:
+        program = partial(selfplay_search, game, settings, evaluator, ())
     return jax.make_jaxpr(program)(jax.random.key(0), initial_states(game, 2))
 
 
@@ -174,7 +167,9 @@ def test_a_round_is_one_call_of_the_network(simulations, considered):
     assert network_calls(traced_search(SearchConfig(simulations, considered))) == rounds + 1
 
 
-def test_mctx_calls_the_network_at_every_simulation():
-    traced = traced_search(SearchConfig(16, 16, engine="mctx", nodes="all"))
-    assert network_calls(traced) == 17
-    assert unknown_loops(traced)  # its descent and its backup
+def test_self_play_searches_by_mctx_where_every_position_is_a_node():
+    plain = traced_search(SearchConfig(16, 16, nodes="all"), of_selfplay=True)
+    assert network_calls(plain) == 17  # one after the other
+    assert unknown_loops(plain)  # its descent and its backup
+    quiet = traced_search(SearchConfig(16, 16, nodes="quiet"), of_selfplay=True)
+    assert network_calls(quiet) == len(halving(16, 16)) + 1 and not unknown_loops(quiet)

@@ -16,7 +16,7 @@ from jaxzero.measure.arena import play_match
 from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
 from jaxzero.players.players import make_player
-from jaxzero.players.single import Thought
+from jaxzero.players.single import SearchOutput
 from jaxzero.solver import endgame
 
 GAME = DotsAndBoxes(2, 2)
@@ -97,7 +97,7 @@ def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
 def test_preference_begins_with_the_choice_and_has_every_edge():
     drawn = np.isin(np.arange(GAME.num_edges), [0, 4, 5])
     policy = np.linspace(0, 1, GAME.num_edges)
-    order = expert.preference(Thought(2, 0.0, policy, None, None), drawn)
+    order = expert.preference(SearchOutput(2, 0.0, policy, None, None), drawn)
     assert order == [2, 11, 10, 9, 8, 7, 6, 3, 1]
 
 
@@ -118,5 +118,5 @@ def test_it_plays_matches_and_in_the_terminal(monkeypatch):
 
 @pytest.mark.parametrize("argument", ["", ":", ":0", ":-1", ":abc", ":nan", ":inf", ":3601"])
 def test_bad_times_are_refused(argument):
-    with pytest.raises(InputError, match=f"^player: 'expert{argument}' .* expert:1$"):
+    with pytest.raises(InputError, match=f"^player: 'expert{argument}'"):
         make_player(f"expert{argument}", GAME, AGENT)

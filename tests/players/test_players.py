@@ -18,7 +18,7 @@ from jaxzero.players.players import (
     simple_edges,
 )
 from jaxzero.solver.endgame import move_values
-from jaxzero.solver.small import MOST_UNDRAWN
+from jaxzero.solver.small import MAX_UNDRAWN
 
 GAME = DotsAndBoxes(2, 2)
 
@@ -89,7 +89,7 @@ def test_rules_play_whole_games_and_give_little():
 
 def test_rules_are_exact_where_few_edges_are_left():
     board = DotsAndBoxes(3, 3)
-    positions = random_positions(board, 20, 1, MOST_UNDRAWN)
+    positions = random_positions(board, 20, 1, MAX_UNDRAWN)
     edges = choose_by_rules(board, np.zeros(len(positions), np.uint32), positions)
     for drawn, edge in zip(positions, edges, strict=True):
         worth = move_values(board, drawn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import chex
+import jax
 import pytest
 from compiled import any_params
 
@@ -15,7 +16,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.network.network import Network
 from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
-from jaxzero.training.progress import first_learner, fitted, refuse_misfit
+from jaxzero.training.progress import first_learner, fitted, refuse_misfit, start
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--evaluation.gate_threshold=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
@@ -25,13 +26,13 @@ def initial(network: Network, params) -> InitialWeights:
     return InitialWeights(network, params, "some", Effort())
 
 
-def test_a_run_begins_with_them_and_so_do_its_best_weights():
-    network = Network(TINY.game.board, TINY.network)
+def test_a_run_and_its_gate_start_from_initial_weights():
+    network, devices = Network(TINY.game.board, TINY.network), jax.devices()[:1]
     source = any_params(network)
-    learner = first_learner(TINY, network, initial(network, source))
-    chex.assert_trees_all_equal(learner.params, source)
-    chex.assert_trees_all_equal(learner.best, source)
-    assert int(learner.step) == 0
+    progress = start(TINY, network, devices, initial(network, source))
+    chex.assert_trees_all_equal(progress.learner.params, source)
+    chex.assert_trees_all_equal(progress.playing, source)
+    assert int(progress.learner.step) == 0
 
 
 def test_a_conv_of_another_board_begins_as_it_plays_there():

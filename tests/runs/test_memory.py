@@ -10,10 +10,10 @@ from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure import strength
+from jaxzero.measure.evaluator import Evaluator
 from jaxzero.network.network import Network
 from jaxzero.runs.memory import DoesNotFit, least_bytes
 from jaxzero.training import iteration
-from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
 
 GIB = 2**30
@@ -125,11 +125,10 @@ def test_the_final_matches_need_no_more_memory_than_those_before(monkeypatch):
     """They have the same number of parallel games, and a player decides in half of them."""
     options = "--evaluation.final_games=4096", "--evaluation.suite=none"
     config = load_config("configs/tiny.yaml", *options)
-    network = Network(config.game.board, config.network)
     batch, nodes = config.evaluation.games // 2, config.evaluation.simulations + 1
     needed = batch * nodes * config.game.board.num_edges * 16
     monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: needed)
-    Evaluator(config, network)
+    Evaluator(config).prepare()
     monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: needed - 1)
     with pytest.raises(InputError, match=r"^evaluation\.simulations: 16 takes .* for 32 games"):
-        Evaluator(config, network)
+        Evaluator(config).prepare()

@@ -13,10 +13,10 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.features import count_codes, count_rows, encode, margin_bins
-from jaxzero.network.inputs import grid_inputs
+from jaxzero.network.agent import Agent
+from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
+from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.runs.resize import LENGTHS_KERNEL, margin_columns, resize, resize_params
 from jaxzero.runs.weights import param_shapes
 
@@ -72,7 +72,7 @@ def test_a_network_that_went_to_a_larger_board_and_back_says_the_same():
     chex.assert_trees_all_equal(resize_params(large, turned, there), there)
     drawn = np.random.default_rng(0).random((8, LARGE.num_edges)) < 0.5
     said = apply(large)(there, drawn, analyse(LARGE)(drawn))
-    assert np.isfinite(said.policy_logits).all() and said.margin_logits.shape == (8, 25)
+    assert np.isfinite(said.policy_logits).all() and said.head_logits["margin"].shape == (8, 25)
 
 
 def test_the_length_of_a_chain_has_the_same_weight():
@@ -86,7 +86,7 @@ def test_the_length_of_a_chain_has_the_same_weight():
     network = Network(LARGE, CONV)
     params = any_params(network)
     there = resize_params(network, Network(SMALL, CONV), params)
-    ours, theirs = (one["params"]["Conv3x3_0"]["kernel"][..., place, :] for one in (params, there))
+    ours, theirs = (one["params"]["planes"]["kernel"][..., place, :] for one in (params, there))
     np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
 
 

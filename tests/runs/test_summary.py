@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from script_runner import parser_of
+from short_run import train
 
 import jaxzero.training.trainer as trainer_module
-from jaxzero.cli import load_config, parse
+from jaxzero.cli import load_config
 from jaxzero.runs import metrics as metrics_module
 from jaxzero.runs.metrics import draw_curves
 from jaxzero.runs.summary import print_needs, print_next, time_left
-from jaxzero.training.trainer import train
 
 
 def test_device_and_network_are_told_before_anything_is_compiled(tmp_path, monkeypatch, capsys):
@@ -51,7 +51,7 @@ def test_the_next_commands_are_three_that_take_this_run(suite, capsys):
     print_next(folder, suite)
     commands = re.findall(r"python scripts/(\w+\.py)(.*)", capsys.readouterr().out)
     for name, options in commands:
-        assert parse(parser_of(name), shlex.split(options)).run_dir == folder
+        assert parser_of(name).parse_args(shlex.split(options)).run_dir == folder
     assert len(commands) == len(dict(commands)) == 3
 
 

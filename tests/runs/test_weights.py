@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import chex
@@ -13,10 +14,10 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from short_run import saved, short_config
+from short_run import saved, short_config, train
 
 import jaxzero
-from jaxzero.config.files import config_of_file, save_config
+from jaxzero.config.files import config_of_file
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
@@ -37,7 +38,6 @@ from jaxzero.runs.weights import (
     write_weights,
 )
 from jaxzero.training.progress import first_learner
-from jaxzero.training.trainer import train
 
 
 @pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 6), (4, 4)])
@@ -129,12 +129,9 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
     with pytest.raises(InputError, match=r"checkpoint: 3 is not in .* \(there are: 2, 4, 6\)"):
         load_agent(whole, 3)
     shutil.rmtree(run / "checkpoints")
-    for option, load in (
-        ("run_dir", lambda: load_agent(run)),
-        ("weights", lambda: load_weights(str(run))),
-        ("weights2", lambda: Source(None, str(run), number="2").load()),
-    ):
-        with pytest.raises(InputError, match=f"^{option}: .* has no checkpoint yet"):
+    source = Source(None, str(run), number="2")
+    for load in (lambda: load_agent(run), lambda: load_weights(str(run)), source.load):
+        with pytest.raises(InputError, match=rf"{run} has no checkpoint yet"):
             load()
     assert not (run / "checkpoints").exists()
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
@@ -155,10 +152,24 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
     write_weights(loaded, {}, "other", file.parent)
     with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
         load_weights(str(file.parent))
-    save_config(short_config("--network.channels=8"), file.with_name("other.yaml"))
-    save_file(load_file(file), file.with_name("other.safetensors"))  # as another program writes it
+    smaller = loaded._replace(config=short_config("--network.channels=8"))
+    write_weights(smaller, {}, "other", file.parent)
     with pytest.raises(InputError, match="of another shape"):
         load_weights(str(file.with_name("other")))
+    arrays = load_file(file)
+    save_file(arrays, file.with_name("other.safetensors"))  # as another program writes it
+    with pytest.raises(InputError, match=r"^weights: .*other\.safetensors "):
+        load_weights(str(file.with_name("other")))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(value, whole, tmp_path):
+    loaded = load_agent(whole)
+    params = jax.tree.map(lambda leaf: np.full_like(leaf, value), loaded.agent.params)
+    broken = loaded._replace(agent=replace(loaded.agent, params=params))
+    write_weights(broken, {}, "net", tmp_path)
+    with pytest.raises(InputError, match=r"^weights: params/.* is not finite"):
+        load_weights(str(tmp_path / "net.safetensors"))
 
 
 def test_an_exported_file_alone_is_a_network_and_no_bit_of_it_flips_unnoticed(whole, tmp_path):
@@ -183,7 +194,7 @@ def test_an_exported_file_alone_is_a_network_and_no_bit_of_it_flips_unnoticed(wh
         with safe_open(FOLDER / f"{name}.safetensors", "np") as opened:
             assert CHECKSUM in opened.metadata()
         assert record == json.loads((FOLDER / f"{name}.json").read_text())
-        assert config == config_of_file("weights", FOLDER / f"{name}.yaml")
+        assert config == config_of_file(FOLDER / f"{name}.yaml")
 
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):

@@ -13,15 +13,13 @@ import jax
 import mctx
 
 from jaxzero.search import mctx_search
-from jaxzero.search.gumbel import SearchResult
+from jaxzero.search.rounds import Problem, SearchResult
 
 
-def plan(settings, value_scale, expand, outcome, *problem) -> SearchResult:
-    """Search as `gumbel.plan` does; the last argument (`rounds`) must be None."""
-    *problem, rounds = problem
-    assert rounds is None
-    with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, outcome))):
-        return mctx_search.plan(settings, value_scale, expand, outcome, *problem)
+def search_by_mctx(problem: Problem) -> SearchResult:
+    """Search as `search_by_rounds` does."""
+    with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, problem.outcome))):
+        return mctx_search.search_by_mctx(problem)
 
 
 def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
@@ -35,8 +33,8 @@ def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
         tree, node = carry
         move = tree.parents[node], tree.action_from_parent[node]
         value = tree.node_values[node]
-        position = jax.tree.map(lambda field: field[node][None], tree.embeddings)
-        (reward,), (discount,) = outcome(position, value[None])
+        position = jax.tree.map(lambda field: field[node], tree.embeddings)
+        reward, discount = outcome(position, value)
         tree = tree.replace(
             children_values=tree.children_values.at[move].set(value),
             children_visits=tree.children_visits.at[move].add(1),

@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, planted, worths
-from quiet_referee import hashed
+from quiet_referee import HASHED
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
 from jaxzero.players.choosing import by_search, choose
 from jaxzero.search import plain_game, quiet_game
-from jaxzero.search.search import Evaluation, search
+from jaxzero.search.rounds import rounds_of
+from jaxzero.search.search import Evaluation, PositionEvaluator, search
 
 BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # by the kind of nodes
 PLAIN = DotsAndBoxes(2, 2)
@@ -37,7 +38,7 @@ def positions_of(game: DotsAndBoxes) -> np.ndarray:
 def choices(settings: SearchConfig, prior_weight: float):
     """Return choices in many positions by exact values, and the exact value of every move."""
     game = BOARDS[settings.nodes]
-    chooser = by_search(game, settings, planted(game, prior_weight), ())
+    chooser = by_search(game, settings, planted(game, prior_weight), (), rounds_of(settings))
     drawn = positions_of(game)
     choice = jax.jit(partial(choose, game, settings, chooser))(states(drawn))
     worth = np.asarray(worths(game)(drawn))
@@ -121,8 +122,9 @@ def test_nothing_follows_the_end_of_the_quiet_game():
 def search_one(game: DotsAndBoxes, settings: SearchConfig, evaluate, state: State):
     """Search one position without noise."""
     batch = jax.tree.map(lambda leaf: leaf[None], state)
-    run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
-    return run((), jax.random.key(0), batch)
+    evaluator = PositionEvaluator(evaluate, "cpu")
+    problem = game, settings, evaluator, (), jax.random.key(0), batch, rounds_of(settings)
+    return jax.jit(lambda: search(*problem, gumbel_scale=0.0))()
 
 
 @pytest.mark.parametrize(("simulations", "worth"), [(1, -3.0), (2, -3.0 + 1 / 2)])
@@ -153,8 +155,9 @@ def searched():
     quiet = np.asarray(analyse(game)(drawn).quiet)
     quiet = quiet[~quiet.all(axis=1)]
     settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
-    run = jax.jit(lambda key: search(game, settings, hashed, (), key, states(quiet)))
-    return game, jax.device_get(run(jax.random.key(2)))
+    key, rounds = jax.random.key(2), rounds_of(settings)
+    run = jax.jit(lambda: search(game, settings, HASHED, (), key, states(quiet), rounds))
+    return game, jax.device_get(run())
 
 
 def test_every_node_is_worth_its_first_value_and_its_moves(searched):
@@ -205,6 +208,7 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
 
 
 def test_wrong_shapes_fail_at_trace_time_with_the_name():
-    run = partial(search, PLAIN, look_ahead("all"), planted(PLAIN, 0.0))
+    settings = look_ahead("all")
+    run = partial(search, PLAIN, settings, planted(PLAIN, 0.0), rounds=rounds_of(settings))
     with pytest.raises(AssertionError, match=r"state\.drawn"):
         jax.eval_shape(run, (), jax.random.key(0), states(np.zeros((3, 7), bool)))

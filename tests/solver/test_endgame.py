@@ -22,7 +22,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_permutations
 from jaxzero.players.players import careful_edges
 from jaxzero.solver import bitboards, endgame, null_window
-from jaxzero.solver.small import MOST_UNDRAWN, exact_answer, small_values
+from jaxzero.solver.small import MAX_UNDRAWN, exact_answer, small_values
 
 PROBLEMS = json.loads(files("jaxzero.measure").joinpath("data/berlekamp.json").read_text())
 EMPTY_BOARDS = {
@@ -362,7 +362,7 @@ def test_a_change_of_the_bitboards_invalidates_the_compiled_search():
 @pytest.mark.parametrize("sides", [(1, 1), (1, 2), (2, 2), (4, 3)], ids=str)
 def test_values_of_few_edges_in_plain_python_are_those_of_the_solver(sides):
     game = DotsAndBoxes(*sides)
-    for drawn in random_positions(game, 10, 1, min(MOST_UNDRAWN, game.num_edges)):
+    for drawn in random_positions(game, 10, 1, min(MAX_UNDRAWN, game.num_edges)):
         values = endgame.move_values(game, drawn)
         np.testing.assert_array_equal(small_values(game, drawn), values)
         assert values[exact_answer(game, drawn)] == values.max()

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from short_run import short_config
+from short_run import short_config, train
 
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.host.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.training import progress as progress_module
+from jaxzero.training import trainer as trainer_module
 from jaxzero.training.learner import learning_rate
 from jaxzero.training.optimizer import FINAL_RATE
-from jaxzero.training.progress import Progress, next_span
-from jaxzero.training.trainer import train
+from jaxzero.training.progress import Progress
+from jaxzero.training.trainer import next_span
 
 SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0)
 
@@ -68,7 +68,7 @@ def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(tmp_path, m
     """A fake clock gives every iteration seven seconds."""
     seconds = iter(range(0, 10**6, 7))
     clock = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
-    monkeypatch.setattr(progress_module, "time", clock)
+    monkeypatch.setattr(trainer_module, "time", clock)
     config = short_config("--minutes=1", "--iterations=80")
     assert train(config, tmp_path / "whole")
     records = read_metrics(tmp_path / "whole")

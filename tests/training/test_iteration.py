@@ -11,16 +11,17 @@ from short_run import beginning, short_config
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
-from jaxzero.training import progress as progress_module
-from jaxzero.training.iteration import compile_iteration, input_shapes, make_iteration
-from jaxzero.training.parallel import (
+from jaxzero.training import trainer as trainer_module
+from jaxzero.training.devices import (
     DEVICE_AXIS,
     assert_replicated,
     choose_devices,
     parallelize,
     replicate,
 )
-from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.iteration import compile_iteration, input_shapes, make_iteration
+from jaxzero.training.progress import Progress
+from jaxzero.training.trainer import run_iteration
 
 CONFIG = short_config("--devices=2", "--replay.capacity=384")
 
@@ -40,7 +41,7 @@ def ran(alike_runs_share_a_program):
         return read(tree)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress_module.jax, "device_get", counted_read)
+        patch.setattr(trainer_module.jax, "device_get", counted_read)
         with jax.transfer_guard("disallow"):
             for _ in range(4):
                 progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)
@@ -83,7 +84,7 @@ def test_counters_and_ring_move_on(ran):
     assert progress.games == 64
     assert all(np.isfinite(value) for line in history for value in line.values())
     assert not any("learn/safe_end_loss" in line for line in history)
-    assert len(jax.tree.leaves(progress.actor.replay)) == 7
+    assert set(progress.actor.replay.labels) == {"margin"}
 
 
 def test_a_learner_that_differs_between_devices_is_caught():
@@ -118,6 +119,6 @@ def test_an_iteration_learns_safe_ends():
     shapes = input_shapes(config, network, 1)
     learner, actor, metrics = jax.eval_shape(mapped, *shapes)
     assert "learn/safe_end_loss" in metrics
-    assert len(jax.tree.leaves(actor.replay)) == 7
+    assert set(actor.replay.labels) == {"margin", "safe_end"}
     for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
         assert jax.tree.structure(before) == jax.tree.structure(after)

@@ -16,12 +16,12 @@ from jax.flatten_util import ravel_pytree
 from jaxzero.cli import load_config
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations
+from jaxzero.network.heads import HEADS, heads_of
 from jaxzero.network.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (
     CPU_CHUNK,
     LOGIT_SIZE_WEIGHT,
-    SAFE_END_WEIGHT,
     Learner,
     augment,
     init_learner,
@@ -40,6 +40,7 @@ GAME = CONFIG.game.board
 
 
 NETWORK = Network(GAME, CONFIG.network)
+ONE_BOX = Network(DotsAndBoxes(1, 1), CONFIG.network)
 loss_of = jax.jit(partial(loss, NETWORK))
 
 
@@ -48,7 +49,12 @@ def batch_of(count: int) -> Positions:
     policy = (~drawn).astype(np.float32)
     policy /= np.maximum(policy.sum(-1, keepdims=True), 1.0)
     left = (~drawn[:, box_sides_table(GAME)].all(-1)).sum(-1, dtype=np.int32)
-    return Positions(drawn, policy, left, np.arange(count) % 4 > 0, np.zeros(count, bool))
+    return Positions(drawn, policy, labels(left, np.arange(count) % 4 > 0))
+
+
+def labels(margin, known, **others) -> dict:
+    """Return labels of heads: a margin in boxes is a bin, or -1 where it is not known."""
+    return {"margin": np.where(known, margin + GAME.num_boxes, -1).astype(np.int32), **others}
 
 
 @cache
@@ -67,40 +73,27 @@ def step_of(config: Config):
 
 
 def test_losses_by_hand():
-    game = DotsAndBoxes(1, 1)
     logits = np.array([0.0, 0.0, IMPOSSIBLE, IMPOSSIBLE], np.float32)
     margins = np.array([np.log(0.25), IMPOSSIBLE, np.log(0.75)], np.float32)
-    prediction = Prediction(logits, margins)
     target = Positions(
         drawn=np.array([False, False, True, True]),
         policy=np.array([0.5, 0.5, 0.0, 0.0], np.float32),
-        margin=jnp.int32(1),
-        margin_known=jnp.bool_(True),
+        labels={"margin": np.int32(2)},  # the last of the three bins: a margin of 1
     )
-    losses = jax.jit(partial(sample_losses, game, prediction))
-    parts = losses(target)
-    assert float(parts["policy_loss"]) == pytest.approx(np.log(2))
-    assert float(parts["policy_divergence"]) == pytest.approx(0, abs=1e-6)
-    assert float(parts["margin_loss"]) == pytest.approx(-np.log(0.75))
-    assert float(parts["margin_error"]) == pytest.approx(0.5)
-    unknown = losses(target._replace(margin_known=jnp.bool_(False)))
-    assert float(unknown["margin_loss"]) == 0
+    losses, said = jax.jit(partial(sample_losses, ONE_BOX)), Prediction(logits, {"margin": margins})
+    of_policy, heads = losses(said, target)
+    assert float(of_policy["policy_loss"]) == pytest.approx(np.log(2))
+    assert float(of_policy["policy_divergence"]) == pytest.approx(0, abs=1e-6)
+    assert float(heads["margin"]["loss"]) == pytest.approx(-np.log(0.75))
+    assert float(heads["margin"]["error"]) == pytest.approx(0.5)
+    _, unknown = losses(said, target._replace(labels={"margin": np.int32(-1)}))
+    assert unknown["margin"]["loss"] == unknown["margin"]["error"] == 0
 
 
-def test_the_end_of_the_safe_moves_is_learnt_by_hand():
-    game = DotsAndBoxes(1, 1)
+def test_the_loss_of_the_safe_end_by_hand():
     logits = np.log(np.array([0.2, 0.8, *[0.05] * 3, 0.65, *[0.05] * 4], np.float32))
-    prediction = Prediction(np.zeros(4, np.float32), np.zeros(3, np.float32), logits)
-    policy = np.full(4, 0.25, np.float32)
-    one = Positions(np.zeros(4, bool), policy, np.int32(1), np.bool_(True))
-    losses = jax.jit(partial(sample_losses, game))
-    assert "safe_end_loss" not in jax.eval_shape(losses, prediction, one)
-    told = losses(prediction, one._replace(safe_end=np.int32(2 * 3 + 1)))
-    assert float(told["safe_end_loss"]) == pytest.approx(-np.log(0.8) - np.log(0.65))
-    unknown = losses(prediction, one._replace(safe_end=np.int32(-1)))
-    assert float(unknown["safe_end_loss"]) == 0
-    unasked = prediction._replace(safe_end_logits=())
-    assert "safe_end_loss" not in jax.eval_shape(losses, unasked, one)
+    losses = jax.jit(partial(HEADS["safe_end"].losses, ONE_BOX.game))
+    assert float(losses(logits, 2 * 3 + 1)["loss"]) == pytest.approx(-np.log(0.8) - np.log(0.65))
 
 
 def test_learning_fits_a_batch_and_the_loss_is_the_sum_of_its_parts():
@@ -108,7 +101,8 @@ def test_learning_fits_a_batch_and_the_loss_is_the_sum_of_its_parts():
         CONFIG, network=replace(CONFIG.network, trunk="conv", safe_end=True, channels=8)
     )
     learner, batch = learner_of(config), batch_of(64)
-    batch = batch._replace(safe_end=batch.drawn.sum(axis=-1, dtype=np.int32) // 3 % 16)
+    safe_end = batch.drawn.sum(axis=-1, dtype=np.int32) // 3 % 16
+    batch = batch._replace(labels={**batch.labels, "safe_end": safe_end})
     losses = []
     for _ in range(60):
         learner, metrics = step_of(config)(learner, batch)
@@ -118,15 +112,15 @@ def test_learning_fits_a_batch_and_the_loss_is_the_sum_of_its_parts():
     assert float(last["safe_end_loss"]) < 0.8 * float(first["safe_end_loss"])
     total = sum(float(last[name]) for name in ("policy_loss", "margin_loss"))
     extra = LOGIT_SIZE_WEIGHT * float(last["logit_size"])
-    extra += SAFE_END_WEIGHT * float(last["safe_end_loss"])
+    extra += HEADS["safe_end"].weight * float(last["safe_end_loss"])
     assert float(last["loss"]) == pytest.approx(total + extra, rel=1e-4)
 
 
 def test_wrong_shapes_fail_with_the_name():
-    prediction = Prediction(jnp.zeros(4), jnp.zeros(3))
-    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), jnp.int32(0), jnp.bool_(True))
+    prediction = Prediction(jnp.zeros(4), {"margin": jnp.zeros(3)})
+    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), {"margin": jnp.int32(0)})
     with pytest.raises(AssertionError, match=r"target\.policy"):
-        sample_losses(DotsAndBoxes(1, 1), prediction, target)
+        sample_losses(ONE_BOX, prediction, target)
 
 
 def test_the_learning_rate_rises_stays_and_falls():
@@ -145,7 +139,7 @@ def test_the_learning_rate_rises_stays_and_falls():
 def learning(span: jax.Array, **settings) -> Learner:
     """Take one update from a fresh learner."""
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=1, **settings))
-    replay = add(empty_replay(64, GAME.num_edges), batch_of(64))
+    replay = add(empty_replay(64, GAME.num_edges, heads_of(CONFIG.network)), batch_of(64))
     key = jax.random.key(0)
     return learn(NETWORK, config, learner_of(config), replay, key, 64, span=span)[0]
 
@@ -189,7 +183,7 @@ def test_updates_skipped_at_the_end_are_counted(monkeypatch):
 
     monkeypatch.setattr(learner_module, "update", skipping)
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=4))
-    replay = add(empty_replay(64, GAME.num_edges), batch_of(64))
+    replay = add(empty_replay(64, GAME.num_edges, heads_of(CONFIG.network)), batch_of(64))
     _, metrics = learn(NETWORK, config, learner_of(config), replay, jax.random.key(0), 8)
     assert (metrics["learn/skipped_updates"], metrics["learn/skipped_at_end"]) == (3, 2)
 
@@ -198,7 +192,7 @@ def test_updates_skipped_at_the_end_are_counted(monkeypatch):
 def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
     learner, batch = learner_of(CONFIG), batch_of(64)
     # One margin is known, on one of the devices.
-    batch = batch._replace(margin_known=np.arange(64) == 5)
+    batch = batch._replace(labels=labels(np.zeros(64, int), np.arange(64) == 5))
     joined, joined_metrics = step_of(CONFIG)(learner, batch)
     halves = jax.tree.map(lambda leaf: leaf.reshape(2, 32, *leaf.shape[1:]), batch)
     split = jax.pmap(
@@ -222,7 +216,8 @@ def test_the_gradient_in_steps_is_that_of_the_whole_batch():
     config = replace(CONFIG, network=replace(CONFIG.network, trunk="conv", channels=8))
     network, batch = Network(GAME, config.network), batch_of(3 * CPU_CHUNK)
     # Few margins are known, all of them in the second step.
-    batch = batch._replace(margin_known=np.arange(len(batch.margin)) // 8 == CPU_CHUNK // 8)
+    few = np.arange(3 * CPU_CHUNK) // 8 == CPU_CHUNK // 8
+    batch = batch._replace(labels=labels(np.zeros(len(few), int), few))
     params = any_params(network)
     whole = jax.jit(jax.grad(partial(loss, network), has_aux=True))
     steps = jax.jit(partial(mean_gradient, network))
@@ -248,13 +243,13 @@ def test_symmetries_move_edges_and_policy_together():
 
 def test_unknown_margins_do_not_weaken_the_loss_of_the_known():
     params, batch = any_params(NETWORK), batch_of(64)
-    known = jax.tree.map(lambda leaf: leaf[batch.margin_known], batch)
-    assert len(known.margin) == 48
+    known = jax.tree.map(lambda leaf: leaf[batch.labels["margin"] >= 0], batch)
+    assert len(known.drawn) == 48
     _, among = loss_of(params, batch)
     _, alone = loss_of(params, known)
     for name in ("margin_loss", "margin_error"):
         assert float(among[name]) == pytest.approx(float(alone[name]), rel=1e-5)
-    nothing = batch._replace(margin_known=np.zeros(64, bool))
+    nothing = batch._replace(labels=labels(np.zeros(64, int), np.zeros(64, bool)))
     total, parts = loss_of(params, nothing)
     rest = float(parts["policy_loss"]) + LOGIT_SIZE_WEIGHT * float(parts["logit_size"])
     assert float(parts["margin_loss"]) == 0 and float(total) == pytest.approx(rest, rel=1e-6)
@@ -273,5 +268,7 @@ def test_what_all_logits_share_does_not_drift_away():
     assert float(parts["policy_loss"]) == pytest.approx(float(near["policy_loss"]), abs=1e-4)
     assert float(parts["logit_size"]) > 2000 > float(near["logit_size"])
     assert float(slope["params"]["policy"]["bias"].sum()) > LOGIT_SIZE_WEIGHT * 50
-    finished = batch._replace(drawn=np.ones_like(batch.drawn), margin=np.zeros(64, np.int32))
+    finished = batch._replace(
+        drawn=np.ones_like(batch.drawn), labels=labels(np.zeros(64, int), np.ones(64, bool))
+    )
     assert np.isfinite(float(slope_of(params, finished)[1]["loss"]))

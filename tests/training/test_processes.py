@@ -24,7 +24,7 @@ from script_runner import ROOT, TINY, run_here
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent
-from jaxzero.training.parallel import ends_together, meet
+from jaxzero.training.processes import ends_together, meet
 
 OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
 GATE = (

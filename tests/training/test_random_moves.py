@@ -13,9 +13,9 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.config import SelfplayConfig
 from jaxzero.search import plain_game
-from jaxzero.search.gumbel import SearchResult
+from jaxzero.search.rounds import SearchResult
 from jaxzero.training import selfplay
-from jaxzero.training.games import RandomMoves, draw_random_moves, new_games, start_lanes
+from jaxzero.training.queue import RandomMoves, draw_random_moves, new_games, start_lanes
 
 GAMES, MOVES = 4096, 12
 
@@ -45,7 +45,7 @@ def test_the_asked_share_of_games_deviates_once_at_any_point_after_the_opening()
 def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     """A fake search has the first legal move as best and the last legal move as policy."""
 
-    def search(game, _settings, _evaluate, _params, _key, state, **_known):
+    def search(game, _settings, _evaluate, _params, _key, state, _view):
         legal = jax.vmap(partial(plain_game.legal, game))(state.drawn)
         last = legal.shape[1] - 1 - jnp.argmax(legal[:, ::-1], axis=1)
         policy, nothing = jax.nn.one_hot(last, legal.shape[1]), jnp.zeros(len(legal))
@@ -55,7 +55,7 @@ def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     config = load_config("configs/tiny.yaml", "--search.nodes=all", "--selfplay.sampled_moves=2")
     odd = jnp.arange(GAMES) % 2 > 0
     flags = RandomMoves(jnp.zeros(GAMES, jnp.int32), jnp.where(odd, 3, -1))
-    monkeypatch.setattr(selfplay, "search", search)
+    monkeypatch.setattr(selfplay, "selfplay_search", search)
     play = start_lanes(config, new_games(config, jax.random.key(0), GAMES))
     play = play._replace(games=play.games._replace(random=flags))
     step = jax.jit(partial(selfplay.play_step, config, None, (), jax.random.key(1)))

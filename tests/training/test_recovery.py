@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import logging
 import os
 import resource
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -18,29 +18,42 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from script_runner import run_here
-from short_run import saved, short_config
+from script_runner import ROOT, run_here
+from short_run import saved, short_config, train
 
 import jaxzero.training.trainer as trainer_module
 from jaxzero.cli import load_config
-from jaxzero.errors import InputError, RunError, print_less
+from jaxzero.errors import InputError, RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
-from jaxzero.runs.checkpoint import (
-    CHECKSUMS,
-    READS_OLDER,
-    Checkpoints,
-    Restored,
-    checksum,
-    record_sum,
-)
+from jaxzero.runs.checkpoint import CHECKSUMS, MAX_CHECKPOINTS, Checkpoints, checksum
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import load_agent, read_initial_weights
 from jaxzero.training.iteration import Actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import Progress, run_iteration
-from jaxzero.training.trainer import train
+from jaxzero.training.progress import Progress
+from jaxzero.training.trainer import run_iteration
+
+# Train until iteration 5, and die while checkpoint 4 is perhaps still being written.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from short_run import short_config, train
+
+def die(metrics):
+    if metrics["iteration"] == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(short_config(), Path(sys.argv[1]), on_iteration=die)
+"""
+
+
+def assert_same_state(run_dir: Path, other: Path) -> None:
+    """Check that two complete short runs have the same weights, optimiser and replay."""
+    one, two = (saved(short_config(), folder, 6) for folder in (run_dir, other))
+    jax.tree.map(np.testing.assert_array_equal, one.learner, two.learner)
+    jax.tree.map(np.testing.assert_array_equal, one.replay, two.replay)
 
 
 def damage(checkpoint: Path, item: str = "learner") -> None:
@@ -49,85 +62,97 @@ def damage(checkpoint: Path, item: str = "learner") -> None:
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
-def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
-    damage(run / "checkpoints" / "6")
-    foreign = run / "checkpoints" / "4"
-    shutil.rmtree(foreign)
-    foreign.mkdir()
-    (foreign / "weights.bin").write_text("from elsewhere")
-    assert train(short_config("--iterations=7"), run, resume=True)
-    said = capsys.readouterr().out
-    for number in ("4", "6"):
-        assert f"skipped: checkpoint {run / 'checkpoints' / number} " in said
-    assert "The replay of this checkpoint is missing" in said
-    assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6, 7]
-    # The run reached the same iterations again; damaged checkpoints were moved aside.
+def change_record(checkpoint: Path, change) -> None:
+    path = checkpoint / "record" / "metadata"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+def test_a_run_that_is_killed_and_resumed_equals_an_uninterrupted_run(whole, tmp_path):
+    run_dir = tmp_path / "run"
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    command = [sys.executable, "-c", KILLED, str(run_dir)]
+    died = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": paths})
+    assert died.returncode == -signal.SIGKILL
+    with Checkpoints(run_dir) as checkpoints:
+        assert checkpoints.iterations() in ([2], [2, 4])
+    assert train(short_config(), run_dir, resume=True)
+    assert_same_state(run_dir, whole)
+    losses = [[line["learn/loss"] for line in read_metrics(run)] for run in (run_dir, whole)]
+    assert losses[0] == losses[1] and len(losses[0]) == 6
+
+
+@pytest.mark.parametrize("item", ["learner", "replay", "record"])
+def test_a_damaged_newest_checkpoint_is_skipped_for_the_one_before(item, run, whole, capsys):
+    damage(run / "checkpoints" / "6", item)
+    assert train(short_config(), run, resume=True)
+    assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().out
+    assert_same_state(run, whole)
+    assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6]
+    # The run wrote the checkpoint again; the damaged one was moved aside.
     with Checkpoints(run) as checkpoints:
-        assert checkpoints.iterations() == [2, 4, 6, 7]
-    aside = sorted(path.name.split("-")[0] for path in (run / "checkpoints").glob("*damaged*"))
-    assert aside == ["4.damaged", "6.damaged"]
-    assert load_agent(run).iteration == 7
+        assert checkpoints.iterations() == [2, 4, 6]
+    assert len(list((run / "checkpoints").glob("6.damaged-*"))) == 1
 
 
-def test_a_flipped_bit_is_noticed_and_the_run_ends_as_if_nothing_was(run, capsys):
-    expected = saved(short_config(), run, 6)
+def test_a_flipped_bit_is_noticed(run):
+    expected = saved(short_config(), run, 6).replay
 
     def is_noticed() -> bool:
         try:
-            found = saved(short_config(), run, 6)
+            found = saved(short_config(), run, 6).replay
         except InputError:
             return True
         pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-        return not all(np.array_equal(a, b) for a, b in pairs)
+        assert all(np.array_equal(a, b) for a, b in pairs)  # nothing reads this file
+        return False
 
+    noticed = 0
     files = [path for path in (run / "checkpoints" / "6" / "replay").rglob("*") if path.is_file()]
-    for path in sorted(files, key=lambda path: -path.stat().st_size):
-        whole = path.read_bytes()
-        middle = len(whole) // 2
-        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
-        if is_noticed():
-            break
-        path.write_bytes(whole)  # nothing reads this file
-    assert train(short_config(), run, resume=True)
-    assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().out
-    again = saved(short_config(), run, 6)
-    jax.tree.map(np.testing.assert_array_equal, again.learner, expected.learner)
-    jax.tree.map(np.testing.assert_array_equal, again.replay, expected.replay)
+    for path in files:
+        content = path.read_bytes()
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+        noticed += is_noticed()
+        path.write_bytes(content)
+    assert noticed
 
 
-def test_two_arrays_that_changed_places_are_noticed():
+def test_two_arrays_that_changed_places_have_another_checksum():
     one, other = np.arange(6.0), np.arange(6.0)[::-1]
     right = checksum({"a": one, "b": other})
     assert checksum({"a": other, "b": one}) != right
     assert checksum({"a": one.reshape(2, 3), "b": other}) != right
-    fields = {"learner": one, "replay": other, "record": one}  # a tree that was read is a dict
-    assert checksum(Restored(**fields)) == checksum(fields)
 
 
 @pytest.mark.parametrize("item", ["learner", "replay", "record"])
 def test_another_checksum_names_the_item_that_is_damaged(item, run):
-    path = run / "checkpoints" / "6" / "record" / "metadata"
-    record = json.loads(path.read_text())
-    record[CHECKSUMS][item] ^= 1
-    if item == "record":  # the checksum is checked before the content
-        record["config"]["lexrner"] = record["config"].pop("learner")
-    path.write_text(json.dumps(record))
+    def change(record: dict) -> None:
+        record[CHECKSUMS][item] ^= 1
+
+    change_record(run / "checkpoints" / "6", change)
     with pytest.raises(InputError, match=f"its {item} has another checksum"):
         saved(short_config(), run, 6)
 
 
-@pytest.mark.parametrize("older", ["no checksums", "an average"])
-def test_checkpoints_of_older_versions_are_refused(run, older):
-    path = run / "checkpoints" / "6" / "record" / "metadata"
-    record = json.loads(path.read_text())
-    if older == "no checksums":
-        del record[CHECKSUMS]
-    else:
-        record["config"]["learner"]["ema_decay"] = 0.0
-        record[CHECKSUMS]["record"] = record_sum(record)
-    path.write_text(json.dumps(record))
-    with pytest.raises(InputError, match=rf"checkpoint .*6 is of an older .*{READS_OLDER}"):
-        saved(short_config(), run, 6)
+def test_a_checkpoint_of_another_version_is_refused_with_what_differs(run):
+    """It is not damaged, so the run does not go back to the one before."""
+    config = short_config()
+    learner = init_learner(Network(config.game.board, config.network), config)
+    kernel = learner.params["params"]["policy"].pop("kernel")
+    for expected, arrays in (
+        ("has params/params/policy/kernel", {}),
+        ("has no params/params/policy/scale", {"kernel": kernel, "scale": kernel}),
+        (r"kernel as float32\[16, 12\], not float32\[12, 16\]", {"kernel": kernel.T}),
+    ):
+        like = jax.tree.map(lambda leaf: leaf, learner)
+        like.params["params"]["policy"] |= arrays
+        with (
+            Checkpoints(run) as checkpoints,
+            pytest.raises(InputError, match=rf"checkpoint .*6 does not fit.* learner .*{expected}"),
+        ):
+            checkpoints.restore_newest(like)
 
 
 def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path, capsys):
@@ -144,23 +169,21 @@ def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path
     assert saved(short_config(), run_dir, 3).replay is not None
 
 
-def test_a_run_goes_on_without_its_replay_where_all_are_damaged(run, capsys):
-    damage(run / "checkpoints" / "6", "replay")
-    with pytest.raises(InputError, match=r"checkpoint .*6 has a replay that cannot be read"):
-        saved(short_config(), run, 6)
-    damage(run / "checkpoints" / "4", "replay")
-    assert not (run / "checkpoints" / "2" / "replay").exists()  # so checkpoint 2 is no better
-    assert train(short_config("--iterations=7"), run, resume=True)
-    assert "The replay of this checkpoint is missing" in capsys.readouterr().out
-    assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6, 7]
-    assert not list((run / "checkpoints").glob("*damaged*"))
-
-
-def test_a_run_without_a_good_checkpoint_says_so(run):
+@pytest.mark.parametrize("item", ["learner", "replay"])
+def test_a_run_without_a_good_checkpoint_says_so(item, run):
     for checkpoint in (run / "checkpoints").iterdir():
-        damage(checkpoint)
+        damage(checkpoint, item)  # the oldest checkpoint has no replay any more
     with pytest.raises(InputError, match="no usable checkpoint"):
         train(short_config(), run, resume=True)
+    if item == "replay":  # its weights may begin another run
+        assert load_agent(run).iteration == 6
+
+
+def test_a_run_that_saves_no_replay_resumes_with_an_empty_one(tmp_path):
+    config, run_dir = short_config("--save_replay=false"), tmp_path / "run"
+    assert not train(config, run_dir, stop=Stop(max_iterations=2))
+    assert train(config, run_dir, resume=True)
+    assert [line["iteration"] for line in read_metrics(run_dir)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
@@ -198,24 +221,25 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
 
 
 def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, monkeypatch):
-    run_dir, config = tmp_path / "run", short_config("--keep_checkpoints=1", "--checkpoint_every=1")
+    run_dir, config = tmp_path / "run", short_config("--checkpoint_every=1", "--iterations=13")
     real = trainer_module.run_iteration
 
-    def diverges_third(*arguments):
+    def diverges(*arguments):
         progress, metrics = real(*arguments)
-        if progress.iteration == 3:
+        if progress.iteration == 12:
             raise FloatingPointError("learn/loss is nan")
         return progress, metrics
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer_module, "run_iteration", diverges_third)
-        said = r"learning_rate: 0\.\d+ made .* learn/loss is nan.* checkpoint 2 stays.*--resume"
+        patch.setattr(trainer_module, "run_iteration", diverges)
+        said = r"learning_rate: 0\.\d+ made .* learn/loss is nan.* checkpoint 11 .*--resume"
         with pytest.raises(RunError, match=said):
             train(config, run_dir)
     with Checkpoints(run_dir) as checkpoints:
-        assert checkpoints.iterations() == [2]
+        assert checkpoints.iterations() == [*range(2, 12)]
+        assert len(checkpoints.iterations()) == MAX_CHECKPOINTS
     assert train(config, run_dir, resume=True)
-    assert [line["iteration"] for line in read_metrics(run_dir)] == [1, 2, 3, 4, 5, 6]
+    assert [line["iteration"] for line in read_metrics(run_dir)] == [*range(1, 14)]
 
 
 def test_a_run_that_died_while_it_prepared_is_resumed(tmp_path, monkeypatch):
@@ -232,6 +256,8 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path):
     with Checkpoints(tmp_path) as checkpoints:
         with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
             checkpoints.save(1, learner._replace(params=spoiled), None, {})
+        with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
+            checkpoints.save(1, learner, None, {}, playing=spoiled)
         assert checkpoints.iterations() == []
 
 
@@ -253,11 +279,8 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(
         return progress, metrics | {"learn/skipped_at_end": float(progress.iteration in skipped)}
 
     monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
-    config = short_config("--keep_checkpoints=9")
-    assert train(config, tmp_path, stop=stop) == (stop is None)
+    assert train(short_config(), tmp_path, stop=stop) == (stop is None)
     assert sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir()) == kept
-    rate = config.learner.learning_rate
-    assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate
 
 
 @pytest.mark.parametrize(
@@ -273,32 +296,11 @@ def test_a_run_whose_last_updates_are_all_skipped_diverges(updates, skipped, div
         run_iteration(config, compiled, jax.random.key(0), progress)
 
 
-WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (ValueError(WRITE), 0),
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 0),
-        (ValueError("another"), 1),
-        (OSError(errno.ENOENT, os.strerror(errno.ENOENT)), 1),
-    ],
-)
-def test_writes_that_fail_beside_the_first_one_are_not_told(caplog, monkeypatch, error, told):
-    for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
-    print_less()  # as scripts do
-    # asyncio reports an exception of a task in this way if nothing retrieves it.
-    logging.getLogger("asyncio").error("exception was never retrieved", exc_info=error)
-    assert len(caplog.records) == told
-
-
 def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypatch):
     checkpoints = Checkpoints(tmp_path)
 
     def close(_manager) -> None:
-        raise ValueError(WRITE)
+        raise ValueError("Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner")
 
     manager = type(checkpoints._manager)
     monkeypatch.setattr(manager, "close", close)
@@ -316,7 +318,7 @@ def test_a_folder_of_any_name_holds_checkpoints_that_can_be_read(tmp_path):
         folder, learner = tmp_path / name, {"weight": np.arange(6.0)}
         folder.mkdir(parents=True)
         with Checkpoints(folder) as checkpoints:
-            checkpoints.save(1, learner, None, {"config": {"learner": {}}})
+            checkpoints.save(1, learner, None, {})
         with Checkpoints(folder) as checkpoints:
             assert checkpoints.iterations() == [1]
             np.testing.assert_array_equal(checkpoints.restore(1).learner["weight"], np.arange(6.0))
@@ -332,27 +334,27 @@ def test_a_run_in_a_folder_of_any_name_is_resumed_and_read(tmp_path, monkeypatch
     assert load_agent(run_dir).iteration == 6
 
 
-@pytest.mark.parametrize("how", ["no folder", "no room"])
-def test_a_save_that_fails_is_noticed_without_waiting_and_leaves_no_thread(how, tmp_path):
-    before, record = threading.enumerate(), {"config": {"learner": {}}}
+@pytest.mark.parametrize("how", ["no folder", "full disk"])
+def test_a_failed_save_ends_the_run_and_loses_nothing_already_saved(how, tmp_path):
+    before = threading.enumerate()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     checkpoints = Checkpoints(tmp_path)
-    checkpoints.save(1, {"weight": np.zeros(9)}, None, record)
+    checkpoints.save(1, {"weight": np.zeros(9)}, None, {})
     checkpoints.wait()
     if how == "no folder":
         shutil.rmtree(checkpoints.folder)
         checkpoints.folder.write_text("")
     with pytest.raises(RunError, match=str(checkpoints.folder)) as failed:
         try:
-            if how == "no room":  # as on a full disk, the write fails in the background
+            if how == "full disk":  # the write fails in the background
                 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
-            checkpoints.save(2, {"weight": np.random.rand(10**6)}, None, record)
+            checkpoints.save(2, {"weight": np.random.rand(10**6)}, None, {})
             for _ in range(1000):
-                checkpoints.check()
+                checkpoints.check()  # does not wait
                 time.sleep(0.01)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    if how == "no room":
+    if how == "full disk":
         assert "checkpoint 1 is intact" in str(failed.value)
         np.testing.assert_array_equal(checkpoints.restore(1).learner["weight"], np.zeros(9))
     with suppress(RunError):
@@ -375,12 +377,12 @@ def test_a_run_that_loses_its_folder_ends_at_once(lost, tmp_path):
             if lost == "replaced":
                 (run_dir / "checkpoints").mkdir(parents=True)
 
-    with pytest.raises(RunError, match=f"^run_dir: .*{run_dir}"):
+    with pytest.raises((RunError, OSError)):
         train(short_config("--iterations=9"), run_dir, on_iteration=lose)
     assert seen[-1] <= 4
 
 
-def test_the_config_of_a_run_is_read_from_its_newest_checkpoint(run, tmp_path):
+def test_the_config_of_a_run_is_read_from_its_newest_checkpoint(run):
     (run / "config.yaml").unlink()
     with pytest.raises(InputError, match="holds a run"):
         train(short_config(), run)

@@ -10,12 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxzero.config import NetworkConfig
+from jaxzero.network.heads import heads_of
 from jaxzero.training import replay as replay_module
 from jaxzero.training.replay import Replay, empty_replay, relayout
 from jaxzero.training.targets import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
-new_ring = partial(empty_replay, num_edges=EDGES, safe_end=True)
+HEADS = heads_of(NetworkConfig(safe_end=True))
+new_ring = partial(empty_replay, num_edges=EDGES, heads=HEADS)
 add = jax.jit(replay_module.add)
 sample = jax.jit(replay_module.sample, static_argnums=2)
 
@@ -24,17 +27,17 @@ def block_of(first: int) -> Positions:
     """Return a block whose entries carry their number in every field."""
     number = np.arange(first, first + BLOCK, dtype=np.int32)
     bits = (number[:, None] >> np.arange(EDGES)) & 1 > 0
-    return Positions(bits, bits.astype(np.float32), number, number % 3 == 0, number % 7 - 1)
+    labels = {"margin": number, "safe_end": number % 7 - 1}
+    return Positions(bits, bits.astype(np.float32), labels)
 
 
 def numbers(positions: Positions) -> np.ndarray:
     """Read the number of every entry, after checking that all fields agree on it."""
-    number = np.asarray(positions.margin)
+    number = np.asarray(positions.labels["margin"])
     weights = 2 ** np.arange(EDGES)
     np.testing.assert_array_equal(np.asarray(positions.drawn) @ weights, number)
     np.testing.assert_array_equal(np.asarray(positions.policy) @ weights, number)
-    np.testing.assert_array_equal(positions.margin_known, number % 3 == 0)
-    np.testing.assert_array_equal(positions.safe_end, number % 7 - 1)
+    np.testing.assert_array_equal(positions.labels["safe_end"], number % 7 - 1)
     return number
 
 
@@ -62,6 +65,9 @@ def test_draws_are_uniform():
 def test_formats_are_narrow_and_stay():
     replay = new_ring(CAPACITY)
     chex.assert_shape(replay.drawn, (CAPACITY, 2))
+    assert {name: ring.dtype for name, ring in replay.labels.items()} == {
+        name: head.dtype for name, head in HEADS.items()
+    }
     chex.assert_trees_all_equal_shapes_and_dtypes(replay, jax.eval_shape(add, replay, block_of(0)))
 
 
@@ -79,7 +85,7 @@ def test_misfits_are_refused_by_name():
     with pytest.raises(ValueError, match="8 positions does not divide the capacity 20"):
         add(new_ring(20), block_of(0))
     with pytest.raises(AssertionError, match=r"positions\.policy"):
-        jax.eval_shape(add, empty_replay(CAPACITY, 17), block_of(0))
+        jax.eval_shape(add, empty_replay(CAPACITY, 17, HEADS), block_of(0))
 
 
 def rings(devices: int, capacity: int, blocks: int) -> Replay:
@@ -102,9 +108,10 @@ def test_rings_move_to_other_devices_and_keep_the_newest(blocks, devices, block)
     after = relayout(before, shapes, block)
     kept = []
     for device in range(devices):
-        ring = after._replace(size=(), cursor=())
-        drawn, *rest = (field[device][: int(after.size[device])] for field in jax.tree.leaves(ring))
-        kept.append(numbers(Positions(np.unpackbits(drawn, axis=-1, count=EDGES), *rest)))
+        rows = (device, slice(int(after.size[device])))
+        held = jax.tree.map(lambda ring, rows=rows: ring[rows], after._replace(size=(), cursor=()))
+        drawn = np.unpackbits(held.drawn, axis=-1, count=EDGES)
+        kept.append(numbers(Positions(drawn, held.policy, held.labels)))
     # Both devices wrote at the same time, so the row of a position gives its age.
     number = np.arange(2 * BLOCK * blocks)
     age = np.argsort(number // (2 * BLOCK) * BLOCK + number % BLOCK, kind="stable")

@@ -6,7 +6,6 @@ one after the other in each lane, at the start and at the end of a run.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache, partial
 
 import jax
@@ -14,14 +13,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, planted
-from quiet_referee import GAME, Played, hashed, play_program, play_to, replay, steps_of
+from quiet_referee import (
+    GAME,
+    HASHED,
+    Played,
+    hashed,
+    play_program,
+    play_to,
+    replay,
+    steps_of,
+)
 from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
-from jaxzero.search.search import Evaluation
-from jaxzero.training.games import new_games, start_lanes
+from jaxzero.search.search import Evaluation, PositionEvaluator
+from jaxzero.training.queue import new_games, start_lanes
 from jaxzero.training.selfplay import play_step
 from jaxzero.training.targets import resample, sampling_weights
 
@@ -48,7 +56,7 @@ refilled = pytest.mark.parametrize("form", ["late", "fallen"])
 
 @cache
 def program(kind: str):
-    return play_program(CONFIGS[kind], hashed, GAMES[kind])
+    return play_program(CONFIGS[kind], HASHED, GAMES[kind])
 
 
 @cache
@@ -60,8 +68,7 @@ def played(form: str) -> Played:
 @every_form
 def test_games_obey_the_rules_and_targets_are_what_was_won(form):
     decisions, results, positions, _, metrics, _ = played(form)
-    shape = decisions.played.shape
-    margins, known = (x.reshape(shape) for x in (positions.margin, positions.margin_known))
+    bins = positions.labels["margin"].reshape(decisions.played.shape)
     begun, declined, calm = np.unique(decisions.game[decisions.played]), 0, 0
     for number in begun.tolist():
         where = steps, lanes = steps_of(decisions, number)
@@ -76,11 +83,11 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(form):
         play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
         final = referee.scores[0] - referee.scores[1]
         assert final == results[number]
-        sign = 1 - 2 * decisions.player[where]
-        np.testing.assert_array_equal(margins[where], (final - decisions.ahead[where]) * sign)
+        margin = (final - decisions.ahead[where]) * (1 - 2 * decisions.player[where])
         # A margin is known if neither its move nor a later move of the game is random.
         random = decisions.random[where]
-        np.testing.assert_array_equal(known[where], ~(np.cumsum(random[::-1])[::-1] > 0))
+        known = ~(np.cumsum(random[::-1])[::-1] > 0)
+        np.testing.assert_array_equal(bins[where], np.where(known, margin + GAME.num_boxes, -1))
         calm += not random.any()
     assert (declined > 0) == (form != "plain")
     assert calm > 1
@@ -101,7 +108,7 @@ def test_policies_lie_on_legal_edges_of_searched_positions(form):
 def test_each_stored_position_was_played(form):
     decisions, _, labelled, stored, *_ = played(form)
     kind, _ = FORMS[form]
-    assert len(stored.margin) == GAMES[kind] * CONFIGS[kind].positions_per_game
+    assert len(stored.drawn) == GAMES[kind] * CONFIGS[kind].positions_per_game
 
     def rows(positions) -> set[bytes]:
         fields = [np.asarray(field) for field in jax.tree.leaves(positions)]
@@ -111,7 +118,7 @@ def test_each_stored_position_was_played(form):
     there, taken = rows(jax.tree.map(lambda x: x[flat], labelled)), rows(stored)
     assert taken <= there
     # If surprise weights the samples, few positions are stored many times.
-    assert len(taken) > (0.3 if form == "whole" else 0.6) * len(stored.margin)
+    assert len(taken) > (0.3 if form == "whole" else 0.6) * len(stored.drawn)
 
 
 @every_form
@@ -237,9 +244,7 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
 @pytest.mark.parametrize("form", ["plain", "whole"])
 def test_settings_state_what_is_evaluated(form):
     """Settings count every game with the fewest possible decisions."""
-    # Use whole rounds, as on a GPU; a CPU leaves out unused places.
     config, evaluated = CONFIGS[form], []
-    config = replace(config, search=replace(config.search, evaluation_batch=10**6))
 
     def counted(params, state: State, _found) -> Evaluation:
         jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
@@ -248,7 +253,8 @@ def test_settings_state_what_is_evaluated(form):
     @jax.jit
     def one_step(key):
         play = start_lanes(config, new_games(config, key, config.selfplay.games_per_iteration))
-        return play_step(config, counted, (), key, play)
+        # A GPU evaluates whole rounds; a CPU leaves out unused places.
+        return play_step(config, PositionEvaluator(counted, "gpu"), (), key, play)
 
     jax.block_until_ready(one_step(KEY))
     jax.effects_barrier()

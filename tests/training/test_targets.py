@@ -1,4 +1,4 @@
-"""Test targets of self-play positions: results, lambda-returns and ends of the safe moves."""
+"""Test labels of self-play positions: results, lambda-returns and ends of the safe moves."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 from jaxzero.cli import load_config
 from jaxzero.config import SelfplayConfig
-from jaxzero.training.targets import Decisions, possible_margin, safe_ends, totals
+from jaxzero.network.heads import HEADS, Decisions, heads_of, possible_margin, totals
+from jaxzero.training.targets import label
 
-EDGES = 12
+EDGES, KEY = 12, jax.random.key(0)
 
 
 def decisions_of(**fields) -> Decisions:
@@ -103,11 +104,14 @@ def test_the_end_of_the_safe_moves_is_told_back_to_the_first_move():
         game=jnp.array([[0, 1, 3], [0, 1, 3], [0, 2, 3], [0, 2, 3]]),
         played=jnp.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 1, 0]], bool),
     )
-    told = np.asarray(safe_ends(config, decisions))
+    told = np.asarray(HEADS["safe_end"].label(config, decisions, None, None))
     # First lane: player 1 is the first without a safe edge. Second: its last game still has one.
     both = 2 * 2
     assert told.tolist() == [[both + 1, both + 1, -1], [both, -1, both], [-1, -1, -1], [-1, -1, -1]]
-    assert safe_ends(load_config("configs/tiny.yaml"), decisions) == ()
+    assert set(heads_of(config.network)) == {"margin", "safe_end"}
+    without = load_config("configs/tiny.yaml")
+    labelled = label(without, decisions_of(random=jnp.zeros((2, 3), bool)), jnp.zeros(3), KEY)
+    assert {name: x.shape for name, x in labelled.labels.items()} == {"margin": (6,)}
 
 
 def test_margins_are_rounded_to_possible_ones_without_a_bias():

@@ -8,8 +8,8 @@ import { hasText, t } from "./i18n.js";
 import { say } from "./notice.js";
 import { toFragment } from "./share.js";
 
-const MOST_TEXT = 2 ** 20; // bytes; the server accepts no longer game
-const MOST_ARCHIVE = 5e6; // bytes of exported games
+const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
+const MAX_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" };
 
 /** Create the file tools. `table` has the komi and the names; `nameOf(player)` returns the name of a side. */
@@ -47,7 +47,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   }
 
   async function load(file) {
-    if (file.size > MOST_ARCHIVE) return notice.tell(() => t("files.tooLong"));
+    if (file.size > MAX_ARCHIVE) return notice.tell(() => t("files.tooLong"));
     await read(await file.text());
   }
 
@@ -55,7 +55,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   async function read(text) {
     const imported = importGames(text);
     if (imported !== null) return say(t("games.imported", { n: imported }));
-    if (new Blob([text]).size > MOST_TEXT) return notice.tell(() => t("files.tooLong"));
+    if (new Blob([text]).size > MAX_TEXT) return notice.tell(() => t("files.tooLong"));
     const link = /^\S+(#g=\S+)$/.exec(text.trim());
     if (link) {
       if (location.hash === link[1]) dispatchEvent(new Event("hashchange")); // the browser reports no equal address

@@ -8,7 +8,7 @@ import { replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 import { fromFragment } from "./share.js";
 
-const MOST_ASIDE = 5; // games
+const MAX_ASIDE = 5; // games
 
 /** Return a text that changes with every change that a person makes to a game. */
 function contentOf({ rows, cols, start, moves, comments = {}, variations = [], title = "" }, names = []) {
@@ -43,7 +43,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     const { plies } = replay(game);
     const byPerson = ({ player }) => table.seats[player].kind === "person";
     const begun = game.setUp || isAnnotated(game) || (play.watching() ? plies.length : plies.some(byPerson));
-    if (isPlayed(table) && !play.ended() && begun) remember({ aside: [...stored().aside, table].slice(-MOST_ASIDE) });
+    if (isPlayed(table) && !play.ended() && begun) remember({ aside: [...stored().aside, table].slice(-MAX_ASIDE) });
   }
 
   /** Offer the newest game that was set aside, until it is taken back or declined. */

@@ -10,7 +10,7 @@ import { createRecord } from "./record.js";
 import { remember, settings, stored } from "./settings.js";
 
 export const THEMES = ["chains", "handback", "parity", "loops", "opening", "berlekamp"];
-const MOST_COUNTED = 6; // the highest number on the buttons, unless the answer is higher
+const MAX_COUNTED = 6; // the highest number on the buttons, unless the answer is higher
 
 /** Return the list of themes, with the rating of the person. */
 export function themeList() {
@@ -100,7 +100,7 @@ export function createTrainer({ parent, notice }) {
   }
 
   function countButtons() {
-    const numbers = [...Array(Math.max(MOST_COUNTED, problem.answers.count) + 1).keys()];
+    const numbers = [...Array(Math.max(MAX_COUNTED, problem.answers.count) + 1).keys()];
     const button = (n) => html("button", { onclick: () => count(n), "data-testid": `train-count-${n}` }, String(n));
     return html("div", { class: "row", id: "train-counts", role: "group", "aria-label": t("train.question.count") }, numbers.map(button));
   }

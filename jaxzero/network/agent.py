@@ -1,4 +1,4 @@
-"""Bundle a trained network with its weights and search settings for play."""
+"""An agent: a network with its weights and search settings."""
 
 from __future__ import annotations
 

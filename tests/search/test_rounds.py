@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,24 @@ from mctx._src.seq_halving import get_sequence_of_considered_visits
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
-from jaxzero.search import gumbel
-from jaxzero.search.gumbel import Rounds, SearchResult, halving, padded_rounds, schedule
-from jaxzero.search.search import Evaluation, game_of, search
+from jaxzero.search.mctx_search import search_by_mctx
+from jaxzero.search.rounds import (
+    Problem,
+    Rounds,
+    SearchResult,
+    halving,
+    padded_rounds,
+    rounds_of,
+    schedule,
+    search_by_rounds,
+)
+from jaxzero.search.search import (
+    Evaluation,
+    PositionEvaluator,
+    game_of,
+    make_problem,
+    search,
+)
 
 KEY = jax.random.key(7)
 
@@ -45,7 +60,7 @@ def test_a_game_with_few_moves_has_the_rounds_that_fit():
             assert table[moves, 0] == moves  # the first round visits every move
 
 
-def chaotic(game: DotsAndBoxes):
+def chaotic(game: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
     """Return an evaluator with pseudo-random priors and values, so that trees branch."""
     shape = game.num_edges, game.num_edges + 1
     weights = np.random.default_rng(3).integers(0, 1 << 20, shape, np.int32)
@@ -57,11 +72,13 @@ def chaotic(game: DotsAndBoxes):
         logits = jnp.where(state.drawn, -1e9, 1.5 * said[:, :-1])
         return Evaluation(logits, jnp.where(is_over(state), 0.0, 0.5 * said[:, -1]))
 
-    return evaluate
+    return PositionEvaluator(evaluate, platform)
 
 
-def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: int) -> int:
-    """Compare both engines on random positions; return the number of compared positions.
+def compare(
+    game: DotsAndBoxes, settings: SearchConfig, platform: str, count: int, most_kinds: int
+) -> int:
+    """Compare rounds with mctx on random positions; return the number of compared positions.
 
     Compare the `most_kinds` largest groups of positions with equal numbers of considered moves.
     """
@@ -76,20 +93,18 @@ def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: 
     considered = np.minimum(moves, settings.max_considered_actions)
     table = schedule(settings).sum(axis=1)
 
-    def run(settings: SearchConfig):
-        run = jax.jit(lambda: search(game, settings, chaotic(game), (), KEY, state))
-        return jax.device_get(run()._replace(tree=()))
+    def run(settings: SearchConfig, search_by: Callable[[Problem], SearchResult]) -> SearchResult:
+        problem = game, settings, chaotic(game, platform), (), KEY, state, rounds_of(settings)
+        run = jax.jit(lambda: search_by(make_problem(*problem, view=None))._replace(tree=()))
+        return jax.device_get(run())
 
-    ours, compared = run(settings), 0
+    by_mctx = search_by_mctx if settings.nodes == "all" else mctx_oracle.search_by_mctx
+    ours, compared = run(settings, search_by_rounds), 0
     kinds, sizes = np.unique(considered[considered > 0], return_counts=True)
     for kind in kinds[np.argsort(-sizes)][:most_kinds]:
         rows = considered == kind
         fewer = replace(settings, simulations=int(table[kind]))
-        if settings.nodes == "all":
-            theirs = run(replace(fewer, engine="mctx"))
-        else:
-            with mock.patch.object(gumbel, "plan", mctx_oracle.plan):
-                theirs = run(fewer)
+        theirs = run(fewer, by_mctx)
         np.testing.assert_array_equal(ours.visits[rows], theirs.visits[rows])
         np.testing.assert_array_equal(ours.edge[rows], theirs.edge[rows])
         np.testing.assert_allclose(ours.policy[rows], theirs.policy[rows], atol=1e-5)
@@ -110,16 +125,11 @@ LARGE = [
     ("nodes", "size", "simulations", "considered", "kinds"),
     [("quiet", (2, 3), 24, 4, 1), ("all", (2, 3), 12, 4, 1), *LARGE],
 )
-def test_visits_moves_and_policies_equal_those_of_mctx(
-    nodes, size, simulations, considered, kinds, monkeypatch
-):
+def test_visits_moves_and_policies_equal_those_of_mctx(nodes, size, simulations, considered, kinds):
     settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
-    if (nodes, size) == ("quiet", (2, 3)):  # as on a GPU, with a fixed number of levels
-        monkeypatch.setattr(
-            jax.lax, "platform_dependent", lambda *carry, default, **_others: default(*carry)
-        )
-    count = 400 if size == (2, 3) else 1000
-    assert compare(DotsAndBoxes(*size), settings, count, kinds) > 250
+    small = size == (2, 3)
+    platform = "gpu" if nodes == "quiet" and small else "cpu"
+    assert compare(DotsAndBoxes(*size), settings, platform, 400 if small else 1000, kinds) > 250
 
 
 def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(monkeypatch):
@@ -131,19 +141,18 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
-        return chaotic(game)((), state, None)
+        return chaotic(game).evaluate((), state, None)
 
-    monkeypatch.setattr(gumbel, "CPU_LEAST", 1)
-    for most, batch in ((1024, 0), (3, 0), (1024, 3)):
-        monkeypatch.setattr(gumbel, "CPU_BATCH", most)
-        settings = SearchConfig(
-            simulations=8, max_considered_actions=8, nodes="all", evaluation_batch=batch
-        )
-        run = jax.jit(partial(search, game, settings, evaluate))
-        found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
+    monkeypatch.setattr("jaxzero.search.rounds.CPU_LEAST", 1)
+    settings = SearchConfig(simulations=8, max_considered_actions=8, nodes="all")
+    for most, platform in ((1024, "cpu"), (3, "cpu"), (1024, "gpu")):
+        monkeypatch.setattr("jaxzero.search.rounds.CPU_BATCH", most)
+        problem = game, settings, PositionEvaluator(evaluate, platform), (), KEY, state
+        run = jax.jit(lambda problem=problem: search(*problem, rounds_of(settings)))
+        found.append(jax.block_until_ready(run())._replace(tree=()))
         jax.effects_barrier()
-    # Batches of the root and the round: parts of 4, parts of 2, parts of 3 with unused places.
-    assert sizes == [4] + 4 * [4] + 2 * [2] + 7 * [2] + 2 * [2] + 11 * [3]
+    # Batches of the root and the round: parts of 4, parts of 2, whole rounds.
+    assert sizes == [4] + 4 * [4] + 2 * [2] + 7 * [2] + [4, 32]
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
 
@@ -183,13 +192,14 @@ def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
     zeros = jnp.zeros(len(drawn), jnp.int32)
     state = State(jnp.asarray(drawn), zeros, zeros)
 
-    def find(settings: SearchConfig, rounds: Rounds | None) -> SearchResult:
-        found = search(game, settings, chaotic(game), (), KEY, state, rounds=rounds)
+    def find(settings: SearchConfig, rounds: Rounds) -> SearchResult:
+        found = search(game, settings, chaotic(game), (), KEY, state, rounds)
         return found._replace(tree=found.tree.moves.values[:, 0])
 
     padded = jax.jit(partial(find, most))
     for simulations in numbers:
-        alone = jax.jit(partial(find, replace(most, simulations=simulations)))(None)
+        own = replace(most, simulations=simulations)
+        alone = jax.jit(partial(find, own, rounds_of(own)))()
         found = padded(padded_rounds(most, simulations))
         for name in ("visits", "edge", "value", "tree"):
             np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), name)

@@ -21,7 +21,7 @@ same with `mctx.gumbel_muzero_policy`; both choose the same moves after the same
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby
@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.network.parts import SIZES, computes_what_is_used, in_parts
+from jaxzero.network.parts import SIZES, in_parts
 from jaxzero.search.tree import (
     NO_MOVE,
     ROOT,
@@ -43,6 +43,7 @@ from jaxzero.search.tree import (
     Outcome,
     Root,
     Tree,
+    Weigh,
     backward,
     expand,
     plant,
@@ -121,6 +122,11 @@ class Rounds(NamedTuple):
     first: np.ndarray | jax.Array  # [R] int32, the first node of each round
     count: int | jax.Array  # [] int32, rounds played, including round 0 of the root
 
+    @property
+    def known(self) -> bool:
+        """Whether the rounds are known at compile time."""
+        return isinstance(self.count, int)
+
 
 def rounds_of(settings: SearchConfig) -> Rounds:
     """Return the rounds of a search: round 0 of the root, then the rounds of `schedule`."""
@@ -144,10 +150,69 @@ def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
     return Rounds(visits, np.pad(rounds.first, (0, length)), np.int32(rounds.count))
 
 
-def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
+class Problem(NamedTuple):
+    """A batch of positions to search, and how to search them."""
+
+    settings: SearchConfig
+    rounds: Rounds  # those of the settings; or data, for at most `settings.simulations`
+    platform: str  # "cpu" or "gpu"
+    root: Root
+    expand: Expand  # evaluates positions
+    outcome: Outcome
+    value_scale: float  # c_scale of the paper; values are -1 to 1
+    gumbel_scale: float  # 1: with noise at the root, 0: without
+    key: jax.Array
+
+
+def search_by_rounds(problem: Problem) -> SearchResult:
+    """Search a batch of positions by rounds."""
+    rounds, root, on_cpu = problem.rounds, problem.root, problem.platform == "cpu"
+    weigh, gumbel = partial(weighted_values, problem.value_scale), root_noise(problem)
+    expand_nodes = problem.expand
+    if on_cpu:
+        expand_nodes = partial(expand_in_parts, len(root.legal), expand_nodes)
+    chex.assert_rank(root.legal, 2)
+    considered = jnp.sum(root.legal, axis=-1, dtype=jnp.int32)
+    considered = jnp.minimum(considered, len(rounds.visits) - 1)
+    quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
+    first = jnp.asarray(rounds.first)
+
+    def play_round(width: int, levels: int | None, number: jax.Array, tree: Tree) -> Tree:
+        chosen, there = choose_moves(weigh, tree, root.legal, gumbel, number - 1, width)
+        chosen = jnp.where(number == 0, NO_MOVE, chosen)
+        slots = jnp.arange(width, dtype=jnp.int32)[None, :]
+        used = (there | (number == 0)) & (slots < quota[:, number][:, None])
+        paths = simulate(tree, chosen, used)
+        known = isinstance(number, int) and number == 0 and root.expanded
+        make = (lambda *_: root.expanded) if known else expand_nodes
+        tree = expand(make, problem.outcome, tree, paths, first[number])
+        part = CPU_BATCH if on_cpu and paths.used.size > max(SIZES) else None
+        return backward(weigh, problem.outcome, tree, paths, first[number], levels, part)
+
+    # The next round overwrites unused slots of a round; the last round needs room for all slots.
+    spans = list(loops(problem))
+    tree = plant(root, 1 + problem.settings.simulations + spans[-1][-1])
+    for begin, end, width in spans:
+        known = isinstance(end, int)
+        body = partial(play_round, width, end - 1 if known and not on_cpu else None)
+        alone = known and end - begin == 1
+        tree = body(begin, tree) if alone else jax.lax.fori_loop(begin, end, body, tree)
+    return search_result(weigh, tree, root.legal, gumbel)
+
+
+def root_noise(problem: Problem) -> jax.Array:
+    """Return the Gumbel noise of the moves of the root: [B, A] float32."""
+    if not problem.gumbel_scale:
+        return jnp.zeros(problem.root.legal.shape, jnp.float32)
+    # Split the key as mctx does, so that the same key gives the same noise.
+    key = jax.random.split(problem.key)[1]
+    return problem.gumbel_scale * jax.random.gumbel(key, problem.root.legal.shape, jnp.float32)
+
+
+def loops(problem: Problem) -> Iterator[tuple[int, int, int]]:
     """Yield begin, end and width of each span of rounds that shares one compiled loop."""
-    known = isinstance(rounds.count, int)
-    if not known or computes_what_is_used(settings):
+    rounds, settings = problem.rounds, problem.settings
+    if problem.platform == "cpu" or not rounds.known:
         yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
         return
     yield 0, 1, 1
@@ -158,61 +223,15 @@ def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, in
         begin = end
 
 
-def plan(
-    settings: SearchConfig,
-    value_scale: float,
-    expand_nodes: Expand,
-    outcome: Outcome,
-    key: jax.Array,
-    root: Root,
-    gumbel_scale: float,
-    rounds: Rounds | None = None,
-) -> SearchResult:
-    """Search a batch of positions; `value_scale` is c_scale of the paper, values are -1 to 1.
-
-    `rounds` may be data, for at most `settings.simulations` simulations.
-    """
-    expand_nodes = partial(expand_in_parts, settings, len(root.legal), expand_nodes)
-    weigh = partial(weighted_values, value_scale)
-    gumbel = jnp.zeros(root.legal.shape)
-    if gumbel_scale:
-        # Split the key as mctx does, so that the same key gives the same noise.
-        noise = jax.random.gumbel(jax.random.split(key)[1], gumbel.shape, gumbel.dtype)
-        gumbel = gumbel_scale * noise
-
-    rounds = rounds or rounds_of(settings)
-    considered = jnp.minimum(jnp.sum(root.legal, axis=-1), len(rounds.visits) - 1)
-    quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
-    first = jnp.asarray(rounds.first)
-
-    def play_round(width: int, levels: int | None, number: jax.Array, tree: Tree) -> Tree:
-        chosen, there = choose_moves(weigh, tree, root.legal, gumbel, number - 1, width)
-        chosen = jnp.where(number == 0, NO_MOVE, chosen)
-        used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
-        paths = simulate(tree, chosen, used)
-        known = isinstance(number, int) and number == 0 and root.expanded
-        make = (lambda *_: root.expanded) if known else expand_nodes
-        tree = expand(make, outcome, tree, paths, first[number])
-        few = paths.used.size <= max(SIZES) or not computes_what_is_used(settings)
-        part = None if few else CPU_BATCH
-        return backward(weigh, outcome, tree, paths, first[number], levels, part)
-
-    # The next round overwrites unused slots of a round; the last round needs room for all slots.
-    spans = list(loops(settings, rounds))
-    tree = plant(root, 1 + settings.simulations + spans[-1][-1])
-    for begin, end, width in spans:
-        known = isinstance(end, int)
-        body = partial(play_round, width, end - 1 if known else None)
-        alone = known and end - begin == 1
-        tree = body(begin, tree) if alone else jax.lax.fori_loop(begin, end, body, tree)
-
-    moves = root_moves(tree, root.legal)
+def search_result(weigh: Weigh, tree: Tree, legal: jax.Array, gumbel: jax.Array) -> SearchResult:
+    """Return what a search has found, given its tree, and the root's moves and noise [B, A]."""
+    moves = root_moves(tree, legal)
     most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
     weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
-    best = move_scores(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
+    best = move_scores(legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
     edge = jnp.argmax(best, axis=-1).astype(jnp.int32)
     # Moves without visits keep their prior; the mixed value replaces their value.
-    improved = jnp.where(root.legal, moves.logits + weights, jnp.finfo(weights.dtype).min)
+    improved = jnp.where(legal, moves.logits + weights, jnp.finfo(weights.dtype).min)
     return SearchResult(
         edge=edge,
         policy=jax.nn.softmax(improved),
@@ -231,7 +250,7 @@ def root_moves(tree: Tree, legal: jax.Array) -> Moves:
 
 
 def choose_moves(
-    weigh: Callable, tree: Tree, legal: jax.Array, gumbel: jax.Array, visits: jax.Array, width: int
+    weigh: Weigh, tree: Tree, legal: jax.Array, gumbel: jax.Array, visits: jax.Array, width: int
 ) -> tuple[jax.Array, jax.Array]:
     """Choose the root moves of the next round: [B, W], and whether each exists: [B, W] bool.
 
@@ -239,6 +258,7 @@ def choose_moves(
     chooses moves one after the other: the first choice raises the largest number of visits by one,
     and so the weight of values for the other choices. The scores here follow mctx.
     """
+    chex.assert_equal_shape([legal, gumbel])
     moves = root_moves(tree, legal)
     eligible = legal & (moves.visits == visits)
 
@@ -247,12 +267,14 @@ def choose_moves(
         return move_scores(eligible, gumbel, moves.logits, weights)
 
     best = jnp.argmax(scores(eligible, visits), axis=-1).astype(jnp.int32)[:, None]
-    others = eligible & (jnp.arange(eligible.shape[-1])[None, :] != best)
+    others = eligible & (jnp.arange(eligible.shape[-1], dtype=jnp.int32)[None, :] != best)
     values, rest = jax.lax.top_k(scores(others, visits + 1), min(width, eligible.shape[-1]) - 1)
     chosen = jnp.concatenate([best, rest], axis=-1)
     there = jnp.concatenate([jnp.any(eligible, axis=-1, keepdims=True), values > -jnp.inf], axis=-1)
     missing = ((0, 0), (0, width - chosen.shape[-1]))
-    return jnp.pad(chosen, missing), jnp.pad(there, missing)
+    chosen, there = jnp.pad(chosen, missing), jnp.pad(there, missing)
+    chex.assert_shape([chosen, there], (len(legal), width))
+    return chosen, there
 
 
 def move_scores(
@@ -263,33 +285,16 @@ def move_scores(
 
 
 def expand_in_parts(
-    settings: SearchConfig,
-    games: int,
-    expand_nodes: Expand,
-    nodes: chex.ArrayTree,
-    moves: jax.Array,
-    used: jax.Array,
+    games: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
 ) -> Expanded:
-    """Expand nodes [P] in parts of at most `settings.evaluation_batch`.
+    """Expand those of the nodes [P] that are `used` [P], in parts, as suits a CPU.
 
-    The nodes belong to `games` games. Nodes that are not `used` [P] need no expansion. A CPU
-    expands few nodes together; the network then skips the unused nodes.
+    The nodes belong to `games` games. Few nodes are expanded together; the network then skips the
+    unused nodes.
     """
-    count = len(moves)
-    if computes_what_is_used(settings):
-        if count <= max(SIZES):
-            return expand_nodes(nodes, moves, used)
-        # Most games visit equally many moves in a round, so dividing the games evenly gives full
-        # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
-        size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
-        return in_parts((size,), expand_nodes, (nodes, moves, used), used)
-    parts = -(-count // (settings.evaluation_batch or count))
-    if parts == 1:
-        return expand_nodes(nodes, moves, None)
-    size = -(-count // parts)
-
-    def split(field: jax.Array) -> jax.Array:  # repeats nodes to fill the last part
-        return jnp.resize(field, (parts, size, *field.shape[1:]))
-
-    done = jax.lax.map(lambda part: expand_nodes(*part, None), jax.tree.map(split, (nodes, moves)))
-    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:])[:count], done)
+    if len(moves) <= max(SIZES):
+        return expand_nodes(nodes, moves, used)
+    # Most games visit equally many moves in a round, so dividing the games evenly gives full
+    # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
+    size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
+    return in_parts((size,), expand_nodes, (nodes, moves, used), used)

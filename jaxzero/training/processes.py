@@ -1,11 +1,6 @@
-"""Several devices, in one process or many. Only this file uses pmap and jax.distributed.
+"""Several processes of one training: how they meet, agree and end.
 
-The learner is the same on every device; the actor differs. Programs take and return the learner
-without a device axis and the actor with a leading axis D. D counts the devices of all processes, in
-the order of the processes; each process holds the slices of its own devices.
-
-Totals over all devices: selfplay.games_per_iteration, learner.batch_size, replay.capacity, devices,
-and every metric of games and positions. Per device: memory. Times are those of the first process.
+All processes do the same. Only the first one writes files and prints.
 """
 
 from __future__ import annotations
@@ -16,32 +11,25 @@ import sys
 import threading
 import time
 import traceback
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import chex
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from jaxzero.errors import InputError, RunError, one_line
-from jaxzero.host.environment import check_devices
+from jaxzero.errors import InputError, RunError
 from jaxzero.host.interrupts import end_now
-from jaxzero.host.programs import compiled_ahead
-from jaxzero.host.status import mute
+from jaxzero.host.programs import check_devices
+from jaxzero.host.progress import mute
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
-DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
 JOIN_SECONDS = 300  # within which all processes must come
 ALL_HERE, REPLACED = b"all here", b"replaced"  # what the first process answers to the others
 MESSAGE_BYTES = 400
 SEEN_SECONDS = 60  # within which a shared file system shows a new folder to all machines
-
-
-# Processes
 
 
 def join(
@@ -58,8 +46,13 @@ def join(
     Raises: InputError if neither arguments nor environment identify this process; as `meet`.
     """
     address = coordinator_address or "the address that the scheduler gives"
-    late = f"error: the processes of the job did not meet within {join_seconds} s at {address}\n"
-    limit = threading.Timer(min(join_seconds, threading.TIMEOUT_MAX), end_now, (1, late))
+
+    def give_up() -> None:
+        words = f"the processes of the job did not meet within {join_seconds} s at {address}"
+        print(f"error: {words}", file=sys.stderr)
+        end_now(1)
+
+    limit = threading.Timer(join_seconds, give_up)
     limit.daemon = True
     limit.start()
     # The handler of this service would catch the SIGTERM that asks a run to save and stop.
@@ -183,24 +176,20 @@ def ends_together(resume_command: str) -> Iterator[None]:
         if jax.process_count() == 1:
             raise
         if isinstance(error, (InputError, RunError)):  # perhaps in this process alone
-            print(f"error: {one_line(str(error))}", file=sys.stderr, flush=True)
-            os._exit(2 if isinstance(error, InputError) else 1)
+            print(f"error: {error}", file=sys.stderr)
+            end_now(2 if isinstance(error, InputError) else 1)
         if not isinstance(error, (jax.errors.JaxRuntimeError, OSError)):
             traceback.print_exc()
         print(
             f"error: process {jax.process_index()} of {jax.process_count()} ends, and the job with "
             f"it: {_first_line(error)}. To go on from the last checkpoint: {resume_command}",
             file=sys.stderr,
-            flush=True,
         )
-        os._exit(1)
+        end_now(1)
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:200]
-
-
-# Devices
 
 
 def refuse_separate(run_dir: Path) -> None:
@@ -214,133 +203,3 @@ def refuse_separate(run_dir: Path) -> None:
     raise InputError(
         f"run_dir: {run_dir} is not the same folder in every process: name one that all share"
     )
-
-
-def choose_devices(count: int) -> list[jax.Device]:
-    """Return `count` devices, or all for 0: equally many per process, in process order.
-
-    Raises: InputError for more devices than exist, or if they do not divide evenly.
-    """
-    processes = jax.process_count()
-    present = [jax.local_devices(process) for process in range(processes)]
-    sizes = sorted({len(own) for own in present})
-    total = sum(map(len, present))
-    if len(sizes) > 1:
-        raise InputError(f"devices: every process must have as many, not {sizes[0]} or {sizes[-1]}")
-    if count > total:
-        raise InputError(f"devices: {count} asked for, {total} present")
-    if count % processes:
-        raise InputError(f"devices: {count} is not divisible by {processes} processes")
-    each = (count or total) // processes
-    return [device for own in present for device in own[:each]]
-
-
-def own_devices(devices: list[jax.Device]) -> list[jax.Device]:
-    """Return the devices of this process."""
-    return [device for device in devices if device.process_index == jax.process_index()]
-
-
-def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
-    """Map an iteration over the devices, donating learner and actor.
-
-    Takes (learner, actor [D, ...], run key, span [2]), returns (learner, actor [D, ...], metrics).
-    """
-    # `out_axes=None` takes the learner of one device and does not check that the others agree.
-    # `assert_replicated` checks it at every checkpoint.
-    axes = {"in_axes": (None, 0, None, None), "out_axes": (None, 0, None)}
-    if jax.config.jax_disable_jit:  # pmap would compile: one device does the work of all
-        return jax.vmap(iteration, axis_name=DEVICE_AXIS, axis_size=len(devices), **axes)
-    return jax.pmap(
-        iteration, axis_name=DEVICE_AXIS, donate_argnums=(0, 1), devices=devices, **axes
-    )
-
-
-def compile_shapes(mapped: Callable, shapes: tuple) -> jax.stages.Compiled:
-    """Compile the result of `parallelize` for inputs of these shapes.
-
-    The program takes and returns arrays that span all processes; see the functions below.
-    """
-    if jax.process_count() > 1:
-        # With several processes pmap accepts arrays, or ShapedArray, which it leaves unchanged.
-        shapes = jax.tree.map(lambda leaf: jax.core.ShapedArray(leaf.shape, leaf.dtype), shapes)
-    return compiled_ahead(mapped, *shapes)
-
-
-# Arrays
-
-
-def replicate(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
-    """Copy a tree, the same in every process, to every device, without a device axis."""
-    return place(tree, _sharding(devices, jax.sharding.PartitionSpec()))
-
-
-def shard(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
-    """Give each device its slice of the leading axis D; each process has the whole tree."""
-    return place(tree, _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS)))
-
-
-def place(tree: chex.ArrayTree, sharding: jax.sharding.Sharding) -> chex.ArrayTree:
-    """Copy a tree that each process has to the devices of a sharding."""
-    if sharding.is_fully_addressable:
-        return jax.device_put(tree, sharding)
-    # Not device_put, which would compare every array between the processes.
-    return jax.tree.map(
-        lambda leaf: jax.make_array_from_callback(leaf.shape, sharding, leaf.__getitem__), tree
-    )
-
-
-def shard_own(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
-    """Give each device its slice; each process has the NumPy slices of its own devices only."""
-    sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
-    if sharding.is_fully_addressable:
-        return jax.device_put(tree, sharding)
-    return jax.tree.map(
-        lambda leaf: jax.make_array_from_process_local_data(
-            sharding, leaf, (len(devices), *leaf.shape[1:])
-        ),
-        tree,
-    )
-
-
-def own_slices(array: jax.Array) -> np.ndarray:
-    """Copy the slices [D of this process, ...] of an array [D, ...] to the host."""
-    shards = sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
-    return np.concatenate([np.array(jax.device_get(shard.data)) for shard in shards])
-
-
-def shard_actor(make: Callable[[], chex.ArrayTree], devices: list[jax.Device]) -> chex.ArrayTree:
-    """Build one actor per device, directly on that device: fields [D, ...]."""
-    sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
-    count = len(devices)
-
-    def all_actors() -> chex.ArrayTree:
-        return jax.tree.map(lambda x: jax.numpy.broadcast_to(x, (count, *x.shape)), make())
-
-    return jax.jit(all_actors, out_shardings=sharding)()
-
-
-def _sharding(devices: list[jax.Device], spec: jax.sharding.PartitionSpec):
-    return jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(devices), DEVICE_AXIS), spec)
-
-
-def local_copy(tree: chex.ArrayTree) -> chex.ArrayTree:
-    """Copy a replicated tree to arrays on the first device alone, safe from donation."""
-    # Not `copy`, which compiles a program for every shape.
-    return jax.tree.map(
-        lambda leaf: jax.device_put(leaf.addressable_data(0), may_alias=False), tree
-    )
-
-
-def assert_replicated(tree: chex.ArrayTree) -> None:
-    """Raise a RuntimeError unless every device holds bit for bit the same tree."""
-    sums = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        copies = [np.asarray(shard.data).tobytes() for shard in leaf.addressable_shards]
-        name = jax.tree_util.keystr(path)
-        if any(copies[0] != other for other in copies[1:]):
-            raise RuntimeError(f"devices disagree about {name}: the learner is not replicated")
-        sums[name] = zlib.crc32(copies[0])
-    rows = gather(list(sums.values()))
-    for name, column in zip(sums, rows.T, strict=True):
-        if (column != column[0]).any():
-            raise RuntimeError(f"processes disagree about {name}: the learner is not replicated")

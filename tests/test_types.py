@@ -1,0 +1,188 @@
+"""Test that jax's switch for 64 bits, which a user's program may need, changes no type here.
+
+Tracing shows the types of arrays, so that nothing is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+import pytest
+from compiled import any_params
+from script_runner import ITERATION
+from short_run import short_config
+
+import jaxzero
+from jaxzero import game as rules
+from jaxzero.cli import load_config
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.game import quiet
+from jaxzero.game.structure import structure
+from jaxzero.measure import arena
+from jaxzero.network.agent import Agent
+from jaxzero.network.network import Network, expected_margin, inference_copy
+from jaxzero.performance import timing
+from jaxzero.play import looking
+from jaxzero.players import single
+from jaxzero.players.choosing import Choice
+from jaxzero.players.players import make_player, seeds
+from jaxzero.search.rounds import padded_rounds, rounds_of
+from jaxzero.search.search import network_evaluator, search
+from jaxzero.training.devices import DEVICE_AXIS
+from jaxzero.training.iteration import input_shapes, make_iteration
+from jaxzero.training.openings import open_games
+
+BOARD = rules.DotsAndBoxes(1, 2)
+KEYS = jax.random.split(jax.random.key(0), 3)
+NONE = np.zeros(3, np.int32)
+STATES = rules.State(np.zeros((3, BOARD.num_edges), bool), NONE, NONE)
+LOGITS = np.zeros(BOARD.num_edges, np.float32)
+
+
+RAW = Network(BOARD, NetworkConfig("dense", "raw", 8, 1))
+
+
+def of_rules(keys: jax.Array, states: rules.State, edges: jax.Array) -> Iterator:
+    yield rules.initial_states(BOARD, 3), jax.vmap(partial(rules.step, BOARD))(states, edges)
+    yield jax.vmap(rules.random_edge)(keys, states)
+    yield jax.vmap(partial(rules.most_sides_beside, BOARD))(states.drawn)
+    yield rules.discount(states, states.drawn[:, 0])
+
+
+def of_quiet(state: rules.State, edge: jax.Array, logits: jax.Array) -> Iterator:
+    found = structure(BOARD, state.drawn)
+    decline = quiet.declines(found, logits[0])
+    yield found, quiet.equivalence(BOARD, found), quiet.whole_value(found, logits[0], decline)
+    yield quiet.quiet_moves(BOARD, found), quiet.fold(BOARD, found, logits)
+    yield quiet.spread(BOARD, found, logits), quiet.closing_edge(BOARD, state.drawn, found, decline)
+    yield quiet.settle(state, found, decline), quiet.open_up(BOARD, state, edge)
+
+
+def of_openings(key: jax.Array, plies: jax.Array) -> Iterator:
+    yield open_games(BOARD, key, 3, 2), open_games(BOARD, key, 3, plies)
+
+
+def of_network(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> Iterator:
+    found, copy = jax.vmap(partial(structure, BOARD))(drawn), inference_copy(network, params, 3)
+    for weights in (params, copy):
+        prediction = network.apply(weights, drawn, found)
+        yield prediction, copy, expected_margin(BOARD, prediction)
+    yield network.init(jax.random.key(0), drawn)
+
+
+def of_search(
+    settings: SearchConfig,
+    platform: str,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: rules.State,
+) -> Iterator:
+    evaluator = network_evaluator(replace(RAW, platform=platform))
+    look = partial(search, BOARD, settings, evaluator, params, key, state)
+    yield look(rounds_of(settings)), look(padded_rounds(settings, 3))
+
+
+def of_programs(params: chex.ArrayTree, states: rules.State, noise: jax.Array) -> Iterator:
+    """Yield what the compiled programs of players, analysis, matches and benchmarks return."""
+    agent = Agent(RAW, params, SearchConfig(simulations=4))
+    searching, rounds = single.with_rounds(agent, 3, 4)
+    known = RAW, searching.settings, params
+    yield looking._look(*known, states.drawn[0]), looking._moves(BOARD, states.drawn[0])
+    yield single._choose_many(*known, states.drawn, (), noise)
+    yield single._think(*known, states.drawn[0], rounds)
+    choice, quiet_move = Choice(states.margin, noise[:3]), states.margin > 0
+    yield arena._draw(BOARD, True, states, choice, quiet_move)
+    yield timing.random_positions(RAW, 3)
+    yield timing.searched_states(BOARD, agent.settings, 3)
+
+
+def of_training(*options: str) -> tuple:
+    """Return the types of an iteration and of its inputs."""
+    config = load_config("configs/tiny.yaml", *ITERATION, *options)
+    network = Network(config.game.board, config.network)
+    shapes = input_shapes(config, network, 1)
+    # As `parallelize`, but without the shares of several devices.
+    iteration = jax.vmap(
+        make_iteration(config, network, 1),
+        in_axes=(None, 0, None, None, None),
+        axis_name=DEVICE_AXIS,
+        axis_size=1,
+    )
+    return shapes, jax.eval_shape(iteration, *shapes)
+
+
+def types(function: Callable[..., Iterator], *inputs: chex.ArrayTree) -> list:
+    return jax.eval_shape(lambda *given: list(function(*given)), *inputs)
+
+
+def network_case(platform: str, **settings: Any) -> Callable:
+    network = Network(BOARD, NetworkConfig(channels=8, blocks=1, **settings), platform)
+    return partial(types, partial(of_network, network), any_params(network), STATES.drawn)
+
+
+def search_case(nodes: str, platform: str) -> Callable:
+    look = partial(of_search, SearchConfig(simulations=4, nodes=nodes), platform)
+    return partial(types, look, any_params(RAW), KEYS[0], STATES)
+
+
+CASES = {
+    "rules": partial(types, of_rules, KEYS, STATES, NONE),
+    "quiet": partial(types, of_quiet, jax.tree.map(itemgetter(0), STATES), NONE[0], LOGITS),
+    "openings": partial(types, of_openings, KEYS[0], NONE[0]),
+    "dense": network_case("cpu", trunk="dense", compute_dtype="bfloat16"),
+    "conv": network_case("gpu", safe_end=True, attention_heads=2),
+    "conv of a CPU": network_case("cpu"),
+    "all nodes": search_case("all", "cpu"),
+    "quiet nodes": search_case("quiet", "cpu"),
+    "quiet nodes on a GPU": search_case("quiet", "gpu"),
+    "programs": partial(types, of_programs, any_params(RAW), STATES, LOGITS),
+    "training": partial(
+        of_training,
+        *("--search.nodes=quiet", "--selfplay.late_start_moves=3"),
+        *("--selfplay.td_lambda=0.5", "--selfplay.td_above_edges=4"),
+        *("--selfplay.late_start_until=0.5", "--selfplay.surprise_weight=0.5"),
+        *("--network.trunk=conv", "--network.features=structure", "--network.safe_end=true"),
+        "--learner.optimizer=muon",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_switch_for_64_bits_changes_no_type(name):
+    usual = CASES[name]()
+    with jax.enable_x64(True):
+        assert CASES[name]() == usual
+
+
+def test_with_the_switch_for_64_bits_it_learns_and_plays_the_same(monkeypatch):
+    one = short_config("--iterations=1")
+    usual = jaxzero.train(one, on_iteration=lambda _: None)
+    monkeypatch.setattr("conftest.ITERATIONS", {})  # else it would run the usual program
+    with jax.enable_x64(True):
+        wide = jaxzero.train(one, on_iteration=lambda _: None)
+    chex.assert_trees_all_equal_dtypes(wide.params, usual.params)
+    chex.assert_trees_all_close(wide.params, usual.params, atol=1e-5)
+    engine, position = usual.engine, [0, 3]
+    states = rules.initial_states(engine.board, 3)
+    first = jax.tree.map(itemgetter(slice(1)), states)
+
+    def moves() -> tuple:
+        player = make_player("level:3", engine.board, engine.agent)
+        return (
+            engine.best_moves([[], position], simulations=4),
+            engine.analyse(position, simulations=4),
+            seeds(KEYS).tolist(),
+            player.decide(KEYS, states).edge.tolist(),
+            player.decide(KEYS[:1], first).edge.tolist(),
+        )
+
+    found = moves()
+    with jax.enable_x64(True):
+        assert moves() == found
