@@ -11,7 +11,6 @@ program, for its turn or for the solver, and before each program. Without a chec
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -21,6 +20,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from jaxzero.host.progress import working
 
 MAX_BOARDS = 8
 MAX_PROGRAMS = 32  # of one board, more than the page needs
@@ -47,7 +48,6 @@ _boards: OrderedDict[Hashable, OrderedDict[Hashable, _Kept]] = OrderedDict()  # 
 _jobs: dict[Programs, _Job] = {}
 _guard = threading.Lock()  # for both
 _threads = ThreadPoolExecutor(THREADS, "compiler")
-_display = threading.Lock()
 _check: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
 
 
@@ -75,7 +75,7 @@ class Programs:
             _use(_boards, self.board, MAX_BOARDS)
             _use(programs, self.key, MAX_PROGRAMS)
         if not kept.made:
-            with _seconds_shown(self.board), holding(kept.lock):
+            with working(f"compiling for {self.board}"), holding(kept.lock):
                 if not kept.made:
                     kept.value = self.make()
                     kept.made = True
@@ -130,31 +130,6 @@ def _use(cache: OrderedDict, key: Hashable, most: int) -> None:
     cache.move_to_end(key)
     if len(cache) > most:
         cache.popitem(last=False)
-
-
-def is_compiling() -> bool:
-    """Return whether a thread compiles; the end of this process would wait for it."""
-    return bool(_jobs)
-
-
-@contextmanager
-def _seconds_shown(board: Hashable) -> Iterator[None]:
-    """Show on a terminal for how long the main thread waits for the programs of a board."""
-    waits = threading.current_thread() is threading.main_thread() and os.isatty(2)
-    if not waits or not _display.acquire(blocking=False):  # shown already, by a caller
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn(f"compiling for {board}"), TimeElapsedColumn()
-    plain = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
-    try:
-        with Progress(*columns, console=Console(stderr=True), **plain) as progress:
-            progress.add_task("")
-            yield
-    finally:
-        _display.release()
 
 
 @contextmanager

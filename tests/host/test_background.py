@@ -103,7 +103,7 @@ def test_compiling_ends_between_two_programs_and_goes_on_for_a_new_request(gate)
         assert begun.wait(PATIENCE)
         background._boards.clear()
     gate.set()
-    while background.is_compiling():
+    while background._jobs:
         time.sleep(0.01)
     assert compiled == []
 
@@ -132,14 +132,10 @@ def test_a_check_ends_a_wait_for_another_thread(gate):
     check_cancelled()  # other threads have no check
 
 
-def test_the_main_thread_shows_on_a_terminal_what_it_waits_for(monkeypatch, capsys):
-    monkeypatch.setattr("os.isatty", lambda _: True)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-
-    def make() -> None:
-        Programs(BOARD, "inner", lambda: None).get()  # shown once
-        time.sleep(0.3)
-
-    Programs(BOARD, "outer", make).get()
+def test_the_main_thread_shows_what_it_waits_for(monkeypatch, capsys):
+    monkeypatch.setattr("jaxzero.host.progress.INTERVAL", 0.1)  # of lines without a terminal
+    programs = Programs(BOARD, "key", partial(time.sleep, 0.3))
+    programs.begin()
+    programs.get()
     said = capsys.readouterr()
-    assert f"compiling for {BOARD}" in said.err and "0:00:00" in said.err and not said.out
+    assert f"compiling for {BOARD}: 0 s" in said.err and not said.out
