@@ -122,6 +122,13 @@ def test_few_files_know_mctx_and_pmap():
     assert named == KNOW_PMAP
 
 
+def test_training_knows_nothing_of_play_and_nothing_below_it_does():
+    allowed = {"errors", "host", "game", "config", "network", "search", "runs", "training"}
+    sources = {"training", "runs", "search", "network"}
+    used = {room(one.target) for one in inner_imports() if room(one.source) in sources}
+    assert used <= allowed
+
+
 def test_the_page_uses_the_api_and_only_its_script_uses_the_page():
     used = {room(one.target) for one in inner_imports() if room(one.source) == "page"}
     assert used - {"page"} == {"api", "errors", "game", "play"}

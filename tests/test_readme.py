@@ -13,8 +13,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-from script_runner import ROOT, run_here
+from script_runner import ROOT, python, run_here
 
+from jaxzero.network import heads
 from jaxzero.network.heads import Decisions
 from jaxzero.training.replay import Replay
 from jaxzero.training.targets import Positions
@@ -96,14 +97,24 @@ def words_of(printed: str) -> list[str]:
 
 
 def test_the_tour_shows_every_field():
-    shown = set(re.findall(r"^(\w+) +(?:\w+\[|-$)", TOUR, re.MULTILINE))
+    shown = set(re.findall(r"^(\w+)(?:\.\w+)? +\w+\[", TOUR, re.MULTILINE))
     for record in (Positions, Decisions, Replay):
         assert set(record._fields) <= shown, record
+
+
+def test_the_new_head_of_the_tour_is_learnt():
+    """Run the file in a process of its own, because it changes the heads of all networks."""
+    (code,) = re.findall(r"```python\n([^`]*HEADS\[.*?)```", TOUR, re.DOTALL)
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    losses = [float(word) for word in re.findall(r"\d+\.\d+", done.stdout)]
+    assert len(losses) == 3 and losses[0] > losses[2] > 0
 
 
 @pytest.mark.slow
 def test_the_blocks_of_the_tour_print_what_stands_below_them(monkeypatch):
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(heads, "HEADS", dict(heads.HEADS))
     there: dict = {}
     blocks = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", TOUR, re.DOTALL)
     assert len(blocks) >= 9

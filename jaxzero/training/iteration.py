@@ -68,20 +68,21 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         run_key: jax.Array,
         span: jax.Array,
     ) -> tuple[Learner, Actor, Metrics]:
-        chex.assert_shape(span, (2,), custom_message="span")
-        chex.assert_rank([run_key, learner.iteration], 0)
+        chex.assert_shape([learner.iteration, span], [(), (2,)])
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = learner.params if playing is None else playing
         params = inference_copy(network, params, config.lanes(games))
         positions, played = play_block(config, evaluator, params, play_key, games, span[0])
+        block = config.positions_per_game * games
+        chex.assert_tree_shape_prefix(positions, (block,))
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
         # Late starts may give fewer decisions than stored positions; then some are stored twice.
-        new = jnp.minimum(played["selfplay/moves"], config.positions_per_game * games)
+        new = jnp.minimum(played["selfplay/moves"], block)
         played["selfplay/new_positions"] = new
         counts = {name: value for name, value in played.items() if name in COUNTS}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)

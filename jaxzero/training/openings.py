@@ -114,12 +114,13 @@ def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
 
 def _logits(style: OpeningStyle, places: jax.Array) -> jax.Array:
     """Return the logits of places [N, 2] of one game: [N]."""
+    chex.assert_shape([style.slope, style.center], [(), (2,)], custom_message="style of a game")
     return style.slope * jnp.linalg.norm(places - style.center[None, :], axis=-1)
 
 
 def _close(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, start: State) -> State:
     """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
-    chex.assert_shape(noise, (game.num_boxes,), custom_message="noise")
+    chex.assert_shape(noise, (game.num_boxes,), custom_message="noise of boxes")
     noisy = _logits(style, jnp.asarray(box_centres(game))) + noise
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1, dtype=jnp.int32)
     closed = (rank < style.closed).reshape(game.rows, game.cols)
@@ -133,8 +134,8 @@ def _ply(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Ope
 
     `noise` [A] is Gumbel noise.
     """
-    chex.assert_shape([noise, opening.facing.drawn], (game.num_edges,))
     goes_on, kept, facing = opening
+    chex.assert_shape([noise, facing.drawn], (game.num_edges,), custom_message="edges of a game")
     # The only call of `structure` in the loop, because it compiles slowly.
     found = structure(game, facing.drawn)
     kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)

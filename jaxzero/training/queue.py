@@ -84,6 +84,8 @@ def draw_random_moves(
 def start_lanes(config: Config, games: Games) -> Play:
     """Return lanes with these games [B] before their first decision."""
     steps, edges = (config.lane_steps, len(games.ply)), config.game.board.num_edges
+    chex.assert_shape(games.state.drawn, (steps[1], edges), custom_message="games.state.drawn")
+    chex.assert_shape([games.number, *games.random], steps[1:])
     decisions = Decisions(
         drawn=jnp.zeros((*steps, edges), bool),
         policy=jnp.zeros((*steps, edges), jnp.float32),
@@ -127,6 +129,7 @@ def play_queue(
     config: Config, step: Callable[[Play], Play], games: Games
 ) -> tuple[Decisions, jax.Array]:
     """Play a queue of games [N] in the lanes; return the same as `play_to_the_end`."""
+    chex.assert_rank([games.number, games.ply], 1)
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
     head = jnp.minimum(too_long(queue, config.lane_steps), len(games.ply) - lanes)
@@ -152,7 +155,6 @@ def play_queue(
 
 def make_queue(config: Config, games: Games) -> Queue:
     """Sort games [N] by their most decisions, longest first: short games fill the last steps."""
-    chex.assert_equal_shape([games.number, games.ply, games.state.margin])
     position = positions_to_search(config, games)
     open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
     game = config.game.board
@@ -168,6 +170,8 @@ def make_queue(config: Config, games: Games) -> Queue:
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Refill finished lanes with the next games that are certain to end in the remaining steps."""
     over = has_ended(positions_to_search(config, play.games))
+    chex.assert_equal_shape([over, play.games.ply])
+    chex.assert_tree_shape_prefix(queue.games, queue.longest.shape)
     head = jnp.maximum(queue.next, too_long(queue, config.lane_steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
@@ -184,7 +188,6 @@ def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
 
 def note_margins(config: Config, lanes: Games, margins: jax.Array) -> jax.Array:
     """Write the first player's margins of the games that have ended into `margins` [N]."""
-    chex.assert_rank([lanes.number, margins], 1)
     position, numbers = positions_to_search(config, lanes), lanes.number
     own = jnp.where(has_ended(position), first_player_margin(position), margins[numbers])
     return margins.at[numbers].set(own)

@@ -58,6 +58,7 @@ def play_block(
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
     decisions, margins = play_to_the_end(config, evaluator, params, play_key, begin)
+    chex.assert_equal_shape([decisions.played, decisions.game, decisions.simulations])
     chex.assert_shape(margins, (games,), custom_message="margins")
     played, late = total(decisions.played), config.selfplay.late_start_moves > 0
     steps = config.lane_steps if late else total(jnp.any(decisions.played, axis=1))
@@ -126,9 +127,8 @@ def play_step(
     found = selfplay_search(
         game, config.search, evaluator, params, search_key, position, games.view
     )
-    lanes, edges = position.drawn.shape
-    chex.assert_shape(found.policy, (lanes, edges), custom_message="found.policy")
-    chex.assert_shape([found.value, games.ply], (lanes,))
+    chex.assert_equal_shape([found.policy, found.visits, position.drawn])
+    chex.assert_equal_shape([found.value, found.edge, ended])
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
@@ -153,6 +153,7 @@ def play_step(
         simulations=jnp.sum(found.visits, axis=-1, dtype=jnp.int32),
         value=value,
     )
+    chex.assert_tree_shape_prefix(decision, ended.shape)
     state, view = jax.vmap(partial(rules.play, game))(state, move)
     return Play(
         step=play.step + 1,

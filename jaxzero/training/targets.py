@@ -45,6 +45,7 @@ def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
     rest is even. Decisions that were not played have weight 0.
     Source: Wu 2019 and KataGo's documents, "policy surprise weighting".
     """
+    chex.assert_equal_shape([decisions.surprise, decisions.played])
     played = decisions.played.ravel()
     if not surprise_weight:
         return played
@@ -64,6 +65,7 @@ def resample(
     Systematic resampling: the weights, laid end to end, form a line, and samples lie on it at equal
     distances. The first sample is `offset` [], 0 to 1, of a distance from the start of the line.
     """
+    chex.assert_tree_shape_prefix(positions, weights.shape)
     rank = jnp.cumsum(weights, dtype=jnp.int32)
     total = rank[-1]
     wanted = (jnp.arange(count, dtype=jnp.int32) + offset) * (total / count)

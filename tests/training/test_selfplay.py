@@ -125,7 +125,8 @@ def test_each_stored_position_was_played(form):
 def test_games_and_decisions_are_counted_as_played(form):
     decisions, metrics = played(form).decisions, played(form).metrics
     simulations = decisions.simulations[decisions.played]
-    assert 1 <= simulations.min() < simulations.max() == 4
+    assert 1 <= simulations.min() <= simulations.max() == 4
+    assert (simulations.min() == 4) == (form == "plain")  # mctx makes all; rounds may need fewer
     expected = {
         "games": len(np.unique(decisions.game[decisions.played])),
         "moves": decisions.played.sum(),
