@@ -13,7 +13,7 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, restricted_number_type
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
 from jaxzero import config as settings_of
 from jaxzero.cli import load_config
@@ -190,8 +190,10 @@ def check_number(name: str, value: Any, least: float, most: float) -> int | floa
 
     Raises: InputError that calls the number `name`.
     """
-    kind = restricted_number_type(None, type(least), [(">=", least), ("<=", most)])
-    return settings_of.check_number(name, value, kind)
+    number = _number(name, value, NonNegativeInt if isinstance(least, int) else NonNegativeFloat)
+    if not least <= number <= most:
+        raise InputError(f"{name}: {value!r} is not from {least} to {most}")
+    return number
 
 
 @contextmanager

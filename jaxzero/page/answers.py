@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
-from jsonargparse.typing import restricted_number_type
-
 from jaxzero import __version__
 from jaxzero.api import check_number
 from jaxzero.errors import InputError
@@ -29,11 +27,6 @@ from jaxzero.play.opponents import (
 from jaxzero.play.problems import THEMES, find_problem
 from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
-
-Rating = restricted_number_type(None, float, [(">=", 0), ("<=", 4000)])
-Simulations = restricted_number_type(None, int, [(">=", 0), ("<=", 1024)])
-ReviewSimulations = restricted_number_type(None, int, [(">=", 1), ("<=", 1024)])
-Seconds = restricted_number_type(None, int, [(">=", 0), ("<=", 60)])
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet

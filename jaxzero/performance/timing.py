@@ -92,7 +92,7 @@ class Training:
     def step(self) -> None:
         """Run one iteration and read its scalars."""
         self.learner, self._actor, metrics = self.program.compiled(
-            self.learner, self._actor, self._run_key, self._span
+            self.learner, self._actor, None, self._run_key, self._span
         )
         self.games = round(float(jax.device_get(metrics)["selfplay/games"]))
 
