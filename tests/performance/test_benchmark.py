@@ -125,7 +125,7 @@ def test_operations_are_those_of_the_plain_convolution():
     squares, convolutions = 2 * 3, 2 * work.config.network.blocks
     plain = 2 * 9 * squares * convolutions * 64**2
     found = count_flops(work.config, work.learner)
-    assert plain < found["flops_per_evaluation"] < 1.2 * plain
+    assert plain < found["flops_per_evaluation"] < 1.25 * plain  # with the other layers
     assert found["flops_per_sample"] == pytest.approx(3 * found["flops_per_evaluation"], rel=0.1)
 
 
