@@ -364,7 +364,11 @@ def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool
         print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
         return False
     print("Measuring the final strength ...", flush=True)
-    results = evaluator.final(local_copy(progress.playing_params))
+    try:
+        results = evaluator.final(local_copy(progress.playing_params))
+    except KeyboardInterrupt:  # SIGTERM too
+        print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
+        raise
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak = peak_memory_bytes(own_devices(devices))
     on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))

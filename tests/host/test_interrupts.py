@@ -171,6 +171,18 @@ def test_the_first_signal_of_training_saves_and_the_run_is_resumed(number, tmp_p
     assert resumed.returncode == 0 and "Stopped after" in resumed.stdout, resumed.stderr
 
 
+def test_a_signal_while_the_strength_is_measured_says_how_to_measure_it(tmp_path):
+    options = [*TINY.split(), "--iterations", "1", "--evaluation.final_games", "100000"]
+    run = tmp_path / "run"
+    process = start(["-u", "scripts/train.py", *options, "--run_dir", str(run)], tmp_path)
+    await_text(process, tmp_path / "out", "Measuring the final strength")
+    time.sleep(1)
+    ended = send(process, tmp_path, signal.SIGTERM)
+    assert ended.code == 143 and ended.errors[-1:] == ["Stopped."]
+    assert f"--run_dir {run} --resume" in ended.text
+    assert load_agent(run).iteration == 1
+
+
 def test_the_second_interrupt_of_training_stops_at_once(tmp_path):
     process = start_training(tmp_path)
     process.send_signal(signal.SIGINT)
