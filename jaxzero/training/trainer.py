@@ -67,6 +67,8 @@ class Evaluator(Protocol):
 
 # Takes the metrics of an iteration; the result True ends the training.
 OnIteration = Callable[[dict[str, float]], Any]
+# Progress, metrics, a line for people and whether to end, after an iteration.
+Iterated = tuple[Progress, dict[str, float], str, bool]
 
 
 def train(
@@ -87,81 +89,37 @@ def train(
     the directory holds a run and `resume` is off, or holds a run of another board or network, or
     the device has too little memory for the run; RunError when the training diverges.
     """
+    stop = stop or Stop()
     with ends_together(resume_command(run_dir)), ExitStack() as place:
         # A folder that cannot be written is refused before the compiler runs.
         on_first(lambda: place.enter_context(new_folder("run_dir", run_dir)))
-        return _train(config, run_dir, evaluator, resume, stop or Stop(), initial, on_iteration)
-
-
-def _train(
-    config: Config,
-    run_dir: Path,
-    evaluator: Evaluator,
-    resume: bool,
-    stop: Stop,
-    initial: InitialWeights | None,
-    on_iteration: OnIteration | None,
-) -> bool:
-    """Train until the end or a stop, as `train`."""
-    # Build.
-    on_first(lambda: check_run_dir(config, run_dir, resume))
-    parts = build(config, evaluator)
-    network, devices = parts.network, parts.devices
-    if resume and initial is None:
-        initial = noted_initial_weights(run_dir)
-    if initial:
-        refuse_misfit(network, initial)
-    print("Compiling the program of an iteration ...", flush=True)
-    refuse_separate(run_dir)
-    program = compile_iteration(config, network, devices)
-    if is_first() and not resume:
-        # Before the folder of checkpoints: a run that dies from here on can be resumed.
+        on_first(lambda: check_run_dir(config, run_dir, resume))
+        parts = build(config, evaluator)
+        if resume and initial is None:
+            initial = noted_initial_weights(run_dir)
         if initial:
-            note_initial_weights(run_dir, initial)
-        save_config(config, run_dir / CONFIG_FILE)
+            refuse_misfit(parts.network, initial)
+        print("Compiling the program of an iteration ...", flush=True)
+        refuse_separate(run_dir)
+        program = compile_iteration(config, parts.network, parts.devices)
+        if is_first() and not resume:
+            # Before the folder of checkpoints: a run that dies from here on can be resumed.
+            if initial:
+                note_initial_weights(run_dir, initial)
+            save_config(config, run_dir / CONFIG_FILE)
 
-    # Signals ask the run to stop from here until the last checkpoint is written.
-    with (
-        stop.on_signals(),
-        Checkpoints(run_dir, tidies=is_first()) as checkpoints,
-        ends_together(resume_command(run_dir)),
-    ):
-        # Restore.
-        if resume and checkpoints.iterations():
-            progress = resume_progress(config, network, devices, checkpoints)
-        else:
-            if resume:
-                print("The run has no checkpoint yet: it starts from the beginning.")
-            progress = start_progress(config, network, devices, initial)
-        if is_first():
-            if resume:
-                save_config(config, run_dir / CONFIG_FILE)
-            note_start(run_dir, devices, progress.iteration)
-        print_needs(config, program.predicted, program.replay, progress.iteration, progress.minutes)
-
-        # Loop.
-        iterations = iterate(parts, program, progress, stop)
-        due, ends = False, progress.fraction_done(config) == 1
+        # Signals ask the run to stop from here until the last checkpoint is written.
         with (
-            MetricsWriter(run_dir, progress.iteration, config.iterations)
-            if is_first()
-            else nullcontext() as writer
+            stop.on_signals(),
+            Checkpoints(run_dir, tidies=is_first()) as checkpoints,
+            ends_together(resume_command(run_dir)),
         ):
-            while not ends:
-                with divergence(config, checkpoints, resume_command(run_dir)):
-                    progress, metrics, line, ends = next(iterations)
-                checkpoints.check()
-                if is_first():
-                    writer.write(progress.iteration, metrics, line)
-                if on_iteration is not None:
-                    ends = call(on_iteration, {"iteration": progress.iteration, **metrics}, ends)
-                due = due or progress.iteration % config.checkpoint_every == 0
-                # After skipped updates weights may be finite and yet never give a finite
-                # gradient again. The next iteration diverges or takes an update.
-                if ends or (due and not metrics.get("learn/skipped_at_end")):
-                    save_progress(config, progress, checkpoints)
-                    due = False
-    return _finish(parts, run_dir, progress, stop)
+            progress = restore(parts, run_dir, checkpoints, resume, initial)
+            done = progress.iteration, progress.minutes
+            print_needs(config, program.predicted, program.replay, *done)
+            iterations = iterate(parts, program, progress, stop)
+            progress = loop(config, run_dir, checkpoints, progress, iterations, on_iteration)
+        return finish(parts, run_dir, progress, stop)
 
 
 class Parts(NamedTuple):
@@ -184,10 +142,62 @@ def build(config: Config, evaluator: Evaluator, quiet: bool = False) -> Parts:
     return Parts(config, devices, network, evaluator)
 
 
-def iterate(
-    parts: Parts, program: Program, progress: Progress, stop: Stop
-) -> Iterator[tuple[Progress, dict[str, float], str, bool]]:
-    """Yield progress, metrics, a line for people and whether to end, after each iteration.
+def restore(
+    parts: Parts,
+    run_dir: Path,
+    checkpoints: Checkpoints,
+    resume: bool,
+    initial: InitialWeights | None,
+) -> Progress:
+    """Return the progress of a run from its newest checkpoint or, without one, a new start."""
+    config, devices, network, _ = parts
+    if resume and checkpoints.iterations():
+        progress = resume_progress(config, network, devices, checkpoints)
+    else:
+        if resume:
+            print("The run has no checkpoint yet: it starts from the beginning.")
+        progress = start_progress(config, network, devices, initial)
+    if is_first():
+        if resume:
+            save_config(config, run_dir / CONFIG_FILE)
+        note_start(run_dir, devices, progress.iteration)
+    return progress
+
+
+def loop(
+    config: Config,
+    run_dir: Path,
+    checkpoints: Checkpoints,
+    progress: Progress,
+    iterations: Iterator[Iterated],
+    on_iteration: OnIteration | None,
+) -> Progress:
+    """Log and save `iterations` until the end of the run or a stop; return the progress then."""
+    due, ends = False, progress.fraction_done(config) == 1
+    with (
+        MetricsWriter(run_dir, progress.iteration, config.iterations)
+        if is_first()
+        else nullcontext() as writer
+    ):
+        while not ends:
+            with divergence(config, checkpoints, resume_command(run_dir)):
+                progress, metrics, line, ends = next(iterations)
+            checkpoints.check()
+            if is_first():
+                writer.write(progress.iteration, metrics, line)
+            if on_iteration is not None:
+                ends = call(on_iteration, {"iteration": progress.iteration, **metrics}, ends)
+            due = due or progress.iteration % config.checkpoint_every == 0
+            # After skipped updates weights may be finite and yet never give a finite gradient
+            # again. The next iteration diverges or takes an update.
+            if ends or (due and not metrics.get("learn/skipped_at_end")):
+                save_progress(config, progress, checkpoints)
+                due = False
+    return progress
+
+
+def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> Iterator[Iterated]:
+    """Run and evaluate one iteration after the other; yield after each.
 
     Never ends by itself. Raises: FloatingPointError as `run_iteration`.
     """
@@ -283,6 +293,33 @@ def agree(progress: Progress, stop: Stop, accepted: bool) -> tuple[Progress, boo
     return progress, bool(everywhere[:, 2].any())
 
 
+def finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool:
+    """Measure and summarise a complete run; print the command that continues a stopped one."""
+    config, devices, _, evaluator = parts
+    if progress.fraction_done(config) < 1:
+        iterations = f" of {config.iterations}" if config.iterations else ""
+        minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
+        print(
+            f"Stopped after {progress.iteration}{iterations} iterations{minutes} and saved. "
+            f"To go on: {resume_command(run_dir)}"
+        )
+        return False
+    stop.take_over(int(gather([stop.signal or 0]).max()))
+    if stop.signal is not None:
+        print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
+        return False
+    print("Measuring the final strength ...", flush=True)
+    try:
+        results = evaluator.final(local_copy(progress.playing_params))
+    except KeyboardInterrupt:  # SIGTERM too
+        print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
+        raise
+    totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
+    peak = peak_memory_bytes(own_devices(devices))
+    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
+    return True
+
+
 def train_in_memory(
     config: Config, evaluator: Evaluator, on_iteration: OnIteration | None = None
 ) -> tuple[Agent, list[dict[str, float]]]:
@@ -346,30 +383,3 @@ def _iteration_words(config: Config, progress: Progress) -> str:
 
 def _time_left(config: Config, progress: Progress) -> str:
     return time_left(progress.fraction_done(config), progress.minutes)
-
-
-def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool:
-    """Measure and summarise a complete run; print the command that continues a stopped one."""
-    config, devices, _, evaluator = parts
-    if progress.fraction_done(config) < 1:
-        iterations = f" of {config.iterations}" if config.iterations else ""
-        minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
-        print(
-            f"Stopped after {progress.iteration}{iterations} iterations{minutes} and saved. "
-            f"To go on: {resume_command(run_dir)}"
-        )
-        return False
-    stop.take_over(int(gather([stop.signal or 0]).max()))
-    if stop.signal is not None:
-        print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
-        return False
-    print("Measuring the final strength ...", flush=True)
-    try:
-        results = evaluator.final(local_copy(progress.playing_params))
-    except KeyboardInterrupt:  # SIGTERM too
-        print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
-        raise
-    totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
-    peak = peak_memory_bytes(own_devices(devices))
-    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
-    return True
