@@ -185,7 +185,7 @@ def _edge(game: DotsAndBoxes, entry: Any) -> int:
     return parse_edge(game, str(entry))
 
 
-def check_number(name: str, value: Any, least: float, most: float) -> int | float:
+def number_within(name: str, value: Any, least: float, most: float) -> int | float:
     """Return a number from `least` to `most`, whole if `least` is an int.
 
     Raises: InputError that calls the number `name`.

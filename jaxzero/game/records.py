@@ -61,7 +61,7 @@ class RecordedGame:
 
     def __post_init__(self):
         for name in ("rows", "cols"):
-            _check_number(name, getattr(self, name), 1, LARGEST_SIDE)
+            _check_whole(name, getattr(self, name), 1, LARGEST_SIDE)
         _check_edges(self.board, "start", self.start)
         _check_edges(self.board, "moves", self.moves, self.start)
         names = _listed("names", self.names)
@@ -109,7 +109,7 @@ class RecordedGame:
         for name in ("rows", "cols"):
             if name not in content:
                 raise InputError(f"{name}: is missing")
-            _check_number(name, content[name], 1, LARGEST_SIDE)
+            _check_whole(name, content[name], 1, LARGEST_SIDE)
         board = DotsAndBoxes(content["rows"], content["cols"])
         edges = {
             name: tuple(_numbered(name, board, edge) for edge in _listed(name, content[name]))
@@ -286,7 +286,7 @@ def _read_comment(line: _Line, ply: Any, text: Any) -> tuple[int, str]:
     name = f"{line.name}comments"
     # Python refuses to read numbers of more than 4,300 digits.
     ply = int(ply) if str(ply).isascii() and str(ply).isdigit() and len(str(ply)) < 9 else ply
-    _check_number(name, ply, line.first, len(line.moves))
+    _check_whole(name, ply, line.first, len(line.moves))
     return ply, _one_line(name, text, LONGEST_COMMENT)
 
 
@@ -298,7 +298,7 @@ def _read_variation(line: _Line, number: int, content: Any) -> Variation:
     if line.depth >= DEEPEST:
         raise InputError(f"{name}: lies within more than {DEEPEST} others")
     at = content["at"]
-    _check_number(f"{name}.at", at, line.first, len(line.moves))
+    _check_whole(f"{name}.at", at, line.first, len(line.moves))
     moves = _listed(f"{name}.moves", content["moves"])
     moves = tuple(_numbered(f"{name}.moves", line.board, edge) for edge in moves)
     before = line.moves[:at]
@@ -311,14 +311,14 @@ def _check_edges(board: DotsAndBoxes, name: str, edges: Any, before: tuple = ())
     """Check that every edge exists and is drawn once. Raises: InputError."""
     drawn = set(before)
     for place, edge in enumerate(_listed(name, edges)):
-        _check_number(f"{name}[{place}]", edge, 0, board.num_edges - 1)
+        _check_whole(f"{name}[{place}]", edge, 0, board.num_edges - 1)
         if edge in drawn:
             already = f"{edge_name(board, edge)} is already drawn"
             raise InputError(f"{name}[{place}]: edge {already}")
         drawn.add(edge)
 
 
-def _check_number(name: str, value: Any, least: int, most: int) -> None:
+def _check_whole(name: str, value: Any, least: int, most: int) -> None:
     if type(value) is not int or not least <= value <= most:
         raise InputError(f"{name}: {shown(value)} must be a whole number from {least} to {most}")
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from jaxzero import __version__
-from jaxzero.api import check_number
+from jaxzero.api import number_within
 from jaxzero.errors import InputError
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
 from jaxzero.play.analysis import stages
@@ -60,7 +60,7 @@ def problem(question: Answer) -> Answer:
     if theme not in THEMES:
         known = ", ".join(THEMES)
         raise InputError(f"theme: {theme!r} does not exist (known: {known})")
-    rating = check_number("rating", question.get("rating", 1000), 0.0, 4000.0)
+    rating = number_within("rating", question.get("rating", 1000), 0.0, 4000.0)
     return {"theme": theme, **find_problem(theme, seed_of(question), rating).to_json()}
 
 
@@ -76,8 +76,8 @@ def write(question: Answer) -> Answer:
 
 def analyse(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of analyses of its position."""
-    simulations = check_number("simulations", question.get("simulations", 256), 0, 1024)
-    seconds = check_number("seconds", question.get("seconds", 10), 0, 60)
+    simulations = number_within("simulations", question.get("simulations", 256), 0, 1024)
+    seconds = number_within("seconds", question.get("seconds", 10), 0, 60)
     return analyses(record_of(question), simulations, seconds)
 
 
@@ -102,7 +102,7 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
 
 def review(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of the review of its game."""
-    simulations = check_number("simulations", question.get("simulations", 64), 1, 1024)
+    simulations = number_within("simulations", question.get("simulations", 64), 1, 1024)
     return reviews(record_of(question), simulations)
 
 
@@ -141,7 +141,7 @@ def small_enough(field: str, game: RecordedGame) -> RecordedGame:
 
 def seed_of(question: Answer) -> int:
     """Return the seed of a question. Raises: InputError."""
-    return check_number("seed", question.get("seed", 0), 0, 2**32 - 1)
+    return number_within("seed", question.get("seed", 0), 0, 2**32 - 1)
 
 
 def level_of(question: Answer) -> str:

@@ -62,6 +62,7 @@ def sample_losses(
         chex.assert_shape(label, (), custom_message=f"label of {name}")
         parts = head.losses(game, prediction.head_logits[name], jnp.maximum(label, 0))
         of_heads[name] = {part: jnp.where(label >= 0, x, 0.0) for part, x in parts.items()}
+    # After the losses of the heads: in another order XLA fuses, and rounds, in another way.
     # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
     logits = prediction.policy_logits, prediction.head_logits["margin"]
     sizes = (jnp.maximum(jax.nn.logsumexp(x), -MAX_SIZE) for x in logits)
