@@ -109,9 +109,10 @@ def test_compiling_ends_between_two_programs_and_goes_on_for_a_new_request(gate)
 
 
 def test_a_check_ends_a_wait_for_another_thread(gate):
-    programs = Programs(BOARD, "key", lambda: gate.wait(PATIENCE))
+    begun, left = threading.Event(), threading.Event()
+    programs = Programs(BOARD, "key", lambda: begun.set() or gate.wait(PATIENCE))
     programs.begin()
-    left = threading.Event()
+    assert begun.wait(PATIENCE)  # another test's program may still occupy the threads
 
     def check() -> None:
         if left.is_set():
