@@ -54,7 +54,7 @@ class Engine:
     @property
     def board(self) -> DotsAndBoxes:
         """The board that the engine plays; `jaxzero.game.edge_name` names its edges."""
-        return self.agent.network.game
+        return self.agent.network.board
 
     def on_board(self, rows: int, cols: int) -> Engine:
         """Return the engine for another board.
@@ -104,25 +104,25 @@ class Engine:
 
     def drawn(self, position: Position) -> np.ndarray:
         """Return the drawn edges of a position: [A] bool. Raises: InputError."""
-        game = self.board
+        board = self.board
         try:
             if isinstance(position, str):
-                edges = parse_edges(game, position)
+                edges = parse_edges(board, position)
             else:
                 entries = _entries(position)
                 if entries and all(isinstance(entry, bool) for entry in entries):
-                    if len(entries) != game.num_edges:
-                        raise ValueError(f"{len(entries)} booleans must be {game.num_edges}")
+                    if len(entries) != board.num_edges:
+                        raise ValueError(f"{len(entries)} booleans must be {board.num_edges}")
                     return np.array(entries)
-                edges = [_edge(game, entry) for entry in entries]
+                edges = [_edge(board, entry) for entry in entries]
         except ValueError as error:
             raise InputError(f"position: {error}") from error
-        drawn = np.zeros(game.num_edges, bool)
+        drawn = np.zeros(board.num_edges, bool)
         drawn[edges] = True
         if drawn.sum() < len(edges):  # as in a mask of zeros and ones, of drawn or of legal edges
             raise InputError(
                 f"position: {edges} names an edge twice; a position is the drawn "
-                f"edges, each once, or {game.num_edges} booleans, True where an edge is drawn"
+                f"edges, each once, or {board.num_edges} booleans, True where an edge is drawn"
             )
         return drawn
 
@@ -178,11 +178,11 @@ def _entries(position: Any) -> list:
     return [_plain(entry) for entry in position]
 
 
-def _edge(game: DotsAndBoxes, entry: Any) -> int:
+def _edge(board: DotsAndBoxes, entry: Any) -> int:
     """Return the number of the edge that an entry names. Raises: ValueError."""
     if isinstance(entry, bool) or not isinstance(entry, int | str):
         raise ValueError(f"{entry!r} must be the number or name of an edge: 7 or h2,1")
-    return parse_edge(game, str(entry))
+    return parse_edge(board, str(entry))
 
 
 def number_within(name: str, value: Any, least: float, most: float) -> int | float:

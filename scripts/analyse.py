@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> None:
 
     agent = source.load().agent
     record = read_record(options, agent)
-    agent = resize(agent, record.game, f"{source.field}: {source.name}")
+    agent = resize(agent, record.board, f"{source.field}: {source.name}")
     if record.is_over:
         raise InputError("position: no edge is left")
     with working("analysing"):
@@ -156,7 +156,7 @@ def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> Re
     """
     from jaxzero.play.modes import load_game
 
-    return load_game(field, path, options.rows, options.cols, agent.network.game)
+    return load_game(field, path, options.rows, options.cols, agent.network.board)
 
 
 def read_record(options: Namespace, agent: Agent) -> Record:
@@ -168,7 +168,7 @@ def read_record(options: Namespace, agent: Agent) -> Record:
     if options.load:
         game = read_game_of("load", options.load, options, agent)
         return Record(game.board, game.moves, game.start)
-    board = asked_board(options.rows, options.cols, agent.network.game)
+    board = asked_board(options.rows, options.cols, agent.network.board)
     try:
         edges = parse_edges(board, options.position or "")
     except InputError as error:

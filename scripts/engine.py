@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
 
     use_compilation_cache()
     agent = source.load().agent
-    board = asked_board(options.rows, options.cols, agent.network.game)
+    board = asked_board(options.rows, options.cols, agent.network.board)
     agent = resize(agent, board, f"{source.field}: {source.name}")
     clock = None if options.clock is None else Clock(options.clock)
 

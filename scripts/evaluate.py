@@ -144,7 +144,7 @@ def main(arguments: list[str]) -> None:
 
     print(f"Loading {source.name} ...", flush=True)
     loaded, loaded2 = source.load(), source2 and source2.load()
-    board = asked_board(options.rows, options.cols, loaded.agent.network.game)
+    board = asked_board(options.rows, options.cols, loaded.agent.network.board)
     loaded, loaded2 = (
         one and one._replace(agent=resize(one.agent, board, f"{which.field}: {which.name}"))
         for one, which in ((loaded, source), (loaded2, source2))

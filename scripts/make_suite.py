@@ -101,21 +101,21 @@ def main(arguments: list[str]) -> None:
     from jaxzero.solver.endgame import check_board
 
     use_compilation_cache()
-    game = DotsAndBoxes(options.rows, options.cols)
-    check_board(game)  # before games are played
-    players = {player.name: player for player in make_players(options.players, game)}
+    board = DotsAndBoxes(options.rows, options.cols)
+    check_board(board)  # before games are played
+    players = {player.name: player for player in make_players(options.players, board)}
     if source is not None:
         loaded = source.load()
-        if loaded.config.game.board != game:
+        if loaded.config.game.board != board:
             raise InputError(
-                f"{source.field}: {source.name} plays {loaded.config.game.board}, not {game}"
+                f"{source.field}: {source.name} plays {loaded.config.game.board}, not {board}"
             )
-        players["search:16"] = make_player("search:16", game, loaded.agent)
+        players["search:16"] = make_player("search:16", board, loaded.agent)
     games, undrawn = options.games, (options.fewest, most)
     print(f"Playing {games} games each: {', '.join(players)} ...", flush=True)
-    candidates = collect(game, players, games, options.per_stratum, undrawn, options.seed)
-    found = solve_all(game, candidates.drawn, options.node_limit, store)
-    suites = make_suites(game, candidates, found, options.split)
+    candidates = collect(board, players, games, options.per_stratum, undrawn, options.seed)
+    found = solve_all(board, candidates.drawn, options.node_limit, store)
+    suites = make_suites(board, candidates, found, options.split)
     if not all(len(suite.drawn) for suite in suites.values()):
         raise InputError(
             f"node_limit: {options.node_limit}: no position was kept; with a higher limit or more "

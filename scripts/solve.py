@@ -42,19 +42,19 @@ def main(arguments: list[str]) -> None:
     from jaxzero.host.memory import process_peak_bytes
     from jaxzero.solver.solve import describe, parse_position, solve_position
 
-    game = GameConfig(options.rows, options.cols).board
-    with working(f"solving {what} of {game}"):
-        drawn = parse_position(game, options.position or "")
-        solved = solve_position(game, drawn, options.seconds)
+    board = GameConfig(options.rows, options.cols).board
+    with working(f"solving {what} of {board}"):
+        drawn = parse_position(board, options.position or "")
+        solved = solve_position(board, drawn, options.seconds)
     result = {
-        "board": str(game),
+        "board": str(board),
         "value": solved.value,
         "bounds": solved.bounds,
-        "best": [edge_name(game, edge) for edge in solved.best],
+        "best": [edge_name(board, edge) for edge in solved.best],
         "seconds": round(solved.seconds, 3),
         "peak_memory_bytes": process_peak_bytes(),
     }
-    print(describe(game, solved))
+    print(describe(board, solved))
     print(f"{result['seconds']} s, peak memory {result['peak_memory_bytes'] / 2**20:,.0f} MiB")
     if options.json:
         write_json(options.json, result)

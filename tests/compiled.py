@@ -21,27 +21,27 @@ from jaxzero.search.search import Evaluation, PositionEvaluator
 
 
 @cache
-def analyse(game: DotsAndBoxes):
+def analyse(board: DotsAndBoxes):
     """Return the structure of boards [B, A], compiled."""
-    return jax.jit(jax.vmap(partial(structure, game)))
+    return jax.jit(jax.vmap(partial(structure, board)))
 
 
 @cache
-def worths(game: DotsAndBoxes):
+def worths(board: DotsAndBoxes):
     """Return the exact values of all moves [B, A] of boards [B, A], compiled."""
-    return jax.jit(jax.vmap(partial(move_values, game, build_table(game))))
+    return jax.jit(jax.vmap(partial(move_values, board, build_table(board))))
 
 
-def planted(game: DotsAndBoxes, prior_weight: float) -> PositionEvaluator:
+def planted(board: DotsAndBoxes, prior_weight: float) -> PositionEvaluator:
     """Return an evaluator with exact values and the logit `prior_weight` on every best edge."""
-    table = build_table(game)
+    table = build_table(board)
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         value = jax.vmap(partial(table_value, table))(state.drawn)
-        worth = jax.vmap(partial(move_values, game, table))(state.drawn)
+        worth = jax.vmap(partial(move_values, board, table))(state.drawn)
         best = worth == jnp.max(worth, axis=-1, keepdims=True)
         logits = jnp.where(state.drawn, -1e9, prior_weight * best)
-        return Evaluation(logits, value / game.num_boxes)
+        return Evaluation(logits, value / board.num_boxes)
 
     return PositionEvaluator(evaluate, "cpu")
 
@@ -56,7 +56,7 @@ def apply(network: Network):
 def any_params(network: Network):
     """Return random parameters, none of them zero, without compiling the initialisation."""
     rng = np.random.default_rng(7)
-    drawn = np.zeros((1, network.game.num_edges), bool)
+    drawn = np.zeros((1, network.board.num_edges), bool)
     shapes = jax.eval_shape(network.init, jax.random.key(0), drawn)
 
     def fill(path, leaf):
@@ -68,17 +68,17 @@ def any_params(network: Network):
 
 
 @cache
-def tiny_agent(game: DotsAndBoxes, channels: int = 16, **settings) -> Agent:
+def tiny_agent(board: DotsAndBoxes, channels: int = 16, **settings) -> Agent:
     """Return an agent that compiles fast; `settings` are those of its search."""
     config = NetworkConfig(trunk="dense", channels=channels, blocks=1, features="raw")
-    network = Network(game, config)
+    network = Network(board, config)
     return Agent(network, any_params(network), SearchConfig(**settings))
 
 
 def random_positions(
-    game: DotsAndBoxes, count: int, fewest: int, most: int, seed: int = 0
+    board: DotsAndBoxes, count: int, fewest: int, most: int, seed: int = 0
 ) -> np.ndarray:
     """Return random positions [count, A] bool with `fewest` to `most` undrawn edges."""
     rng = np.random.default_rng(seed)
-    ranks = rng.permuted(np.tile(np.arange(game.num_edges), (count, 1)), axis=1)
+    ranks = rng.permuted(np.tile(np.arange(board.num_edges), (count, 1)), axis=1)
     return ranks >= rng.integers(fewest, most + 1, (count, 1))

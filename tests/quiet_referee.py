@@ -21,20 +21,20 @@ from jaxzero.search.search import Evaluation, PositionEvaluator
 from jaxzero.training import queue, selfplay
 from jaxzero.training.targets import Positions
 
-GAME = DotsAndBoxes(3, 3)
+BOARD = DotsAndBoxes(3, 3)
 
 
 @jax.jit
 def openings(drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the moves [A] of a quiet position and the quiet position after each move [A, A]."""
-    after = drawn[None, :] | jnp.eye(GAME.num_edges, dtype=bool)
-    behind = jax.vmap(lambda drawn: structure(GAME, drawn))(after).quiet
-    return quiet_moves(GAME, structure(GAME, drawn)), behind
+    after = drawn[None, :] | jnp.eye(BOARD.num_edges, dtype=bool)
+    behind = jax.vmap(lambda drawn: structure(BOARD, drawn))(after).quiet
+    return quiet_moves(BOARD, structure(BOARD, drawn)), behind
 
 
 @jax.jit
 def close(drawn: jax.Array, decline: jax.Array) -> jax.Array:
-    return closing_edge(GAME, drawn, structure(GAME, drawn), decline)
+    return closing_edge(BOARD, drawn, structure(BOARD, drawn), decline)
 
 
 def board(referee: Referee) -> np.ndarray:
@@ -68,7 +68,7 @@ def steps_of(decisions: Decisions, number: int) -> tuple[np.ndarray, np.ndarray]
 
 def replay(decisions: Decisions, number: int) -> tuple[Referee, int]:
     """Replay a game up to its last decision; return the referee and the number of declines."""
-    where, referee, declined = steps_of(decisions, number), Referee(GAME), 0
+    where, referee, declined = steps_of(decisions, number), Referee(BOARD), 0
     boards, players, leads = (
         x[where] for x in (decisions.drawn, decisions.player, decisions.ahead)
     )
@@ -115,7 +115,7 @@ def play_program(config: Config, evaluator: PositionEvaluator, games: int) -> Ca
 
 def hashed(_params, state: State, _found) -> Evaluation:
     """Evaluate with uniform priors and erratic values, so that boxes are declined and taken."""
-    waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
+    waves = np.random.default_rng(0).uniform(0, 6, BOARD.num_edges).astype(np.float32)
     value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
     value = jnp.where(state.drawn.all(-1), 0.0, value)
     return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)

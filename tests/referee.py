@@ -8,22 +8,27 @@ from functools import cache
 from jaxzero.game import DotsAndBoxes
 
 
-def boxes_of(game: DotsAndBoxes) -> list[set[int]]:
+def boxes_of(board: DotsAndBoxes) -> list[set[int]]:
     """Return the four edges of every box, row by row."""
-    wide, start = game.cols + 1, (game.rows + 1) * game.cols
+    wide, start = board.cols + 1, (board.rows + 1) * board.cols
     return [
-        {r * game.cols + c, (r + 1) * game.cols + c, start + r * wide + c, start + r * wide + c + 1}
-        for r in range(game.rows)
-        for c in range(game.cols)
+        {
+            r * board.cols + c,
+            (r + 1) * board.cols + c,
+            start + r * wide + c,
+            start + r * wide + c + 1,
+        }
+        for r in range(board.rows)
+        for c in range(board.cols)
     ]
 
 
 class Referee:
     """One game: `drawn`, `scores`, `player`; `play` returns the boxes closed."""
 
-    def __init__(self, game: DotsAndBoxes):
-        self.boxes = boxes_of(game)
-        self.num_edges = game.num_edges
+    def __init__(self, board: DotsAndBoxes):
+        self.boxes = boxes_of(board)
+        self.num_edges = board.num_edges
         self.drawn: set[int] = set()
         self.scores = [0, 0]
         self.player = 0
@@ -42,13 +47,13 @@ class Referee:
 
 
 @cache
-def exact_values(game: DotsAndBoxes):
+def exact_values(board: DotsAndBoxes):
     """Return a function from drawn edges to (value, {edge: value of the move}), by minimax.
 
     Values are margins in boxes, for the side to move.
     """
-    boxes = [sum(1 << edge for edge in box) for box in boxes_of(game)]
-    beside = [[box for box in boxes if box >> edge & 1] for edge in range(game.num_edges)]
+    boxes = [sum(1 << edge for edge in box) for box in boxes_of(board)]
+    beside = [[box for box in boxes if box >> edge & 1] for edge in range(board.num_edges)]
 
     def moves(drawn: int) -> dict[int, int]:
         worth = {}

@@ -26,9 +26,9 @@ from jaxzero.measure.suite import table_suite
 from jaxzero.play.game import Record
 from jaxzero.players.players import make_player
 
-GAME = DotsAndBoxes(2, 2)
+BOARD = DotsAndBoxes(2, 2)
 EDGES = [3, 7]
-MASK = [edge in EDGES for edge in range(GAME.num_edges)]
+MASK = [edge in EDGES for edge in range(BOARD.num_edges)]
 BITS = [int(bit) for bit in MASK]
 
 GOOD = {
@@ -72,9 +72,9 @@ BAD = {
     "edges and bools": [True, 3],
     "beyond the board": [12],
     "no name": ["edge"],
-    "a picture": render(GAME, MASK, labels={}),
-    "a state": initial_state(GAME),
-    "a record": Record(GAME, (3, 7)),
+    "a picture": render(BOARD, MASK, labels={}),
+    "a state": initial_state(BOARD),
+    "a record": Record(BOARD, (3, 7)),
 }
 
 
@@ -106,7 +106,7 @@ def test_what_is_no_position_is_refused_in_one_line(engine, name):
 
 def test_many_positions_come_in_every_form(engine):
     alone = [engine.best_move(position, 0) for position in ([3, 7], [0])]
-    both = np.zeros((2, GAME.num_edges), bool)
+    both = np.zeros((2, BOARD.num_edges), bool)
     both[0, EDGES] = both[1, 0] = True
     lazy = (position for position in ([3, 7], [0]))
     for many in (["h1,1 v0,1", "0"], ([3, 7], {0}), both, jnp.array(both), lazy):
@@ -145,12 +145,12 @@ def test_an_engine_is_shown_in_a_line_and_equals_itself(engine):
     assert engine == engine and engine != other and engine.agent != other.agent
     assert {engine: 1, other: 2}[engine] == 1 and hash(engine.agent)
     for again in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
-        assert again.board == GAME
+        assert again.board == BOARD
 
 
 def test_numbers_of_other_libraries_are_numbers(engine):
     assert engine.best_move([], np.int64(0)) == engine.best_move([], jnp.int32(0))
-    assert engine.on_board(np.uint8(2), 2.0).board == GAME
+    assert engine.on_board(np.uint8(2), 2.0).board == BOARD
 
 
 @pytest.mark.parametrize("name", [None, 5, ["2x2"], b"2x2", "9x9", Path("9x9")])
@@ -236,7 +236,7 @@ def test_agents_of_another_board_are_named(engine):
         with pytest.raises(InputError, match=f"^player: '{name}'.* of 2x2, not of 1x2"):
             make_player(name, other, engine.agent)
     with pytest.raises(InputError, match=r"^player: policy plays 2x2, not 1x2$"):
-        player_answers(table_suite(other), make_player("policy", GAME, engine.agent))
+        player_answers(table_suite(other), make_player("policy", BOARD, engine.agent))
 
 
 def test_nothing_compiles_where_the_solver_answers(monkeypatch):

@@ -33,50 +33,50 @@ from jaxzero.game.rules import (
 from jaxzero.game.structure import Structure, first_boxes, structure
 
 
-def fewest_decisions(game: DotsAndBoxes) -> int:
+def fewest_decisions(board: DotsAndBoxes) -> int:
     """Return the fewest moves of a whole quiet game.
 
     Every edge is either a quiet move or closes one or two boxes. If no edge closes two boxes, the
     number of moves is edges minus boxes. Every edge that closes two boxes adds a move.
     """
-    return game.num_edges - game.num_boxes
+    return board.num_edges - board.num_boxes
 
 
-def most_decisions(game: DotsAndBoxes) -> int:
+def most_decisions(board: DotsAndBoxes) -> int:
     """Return the most moves of a whole quiet game.
 
     Two boxes close at once only at the end of a cycle, which has at least four boxes.
     """
-    return fewest_decisions(game) + game.num_boxes // 4
+    return fewest_decisions(board) + board.num_boxes // 4
 
 
-def quiet_moves(game: DotsAndBoxes, found: Structure) -> jax.Array:
+def quiet_moves(board: DotsAndBoxes, found: Structure) -> jax.Array:
     """Return the moves in the quiet position of one structure: [A] bool.
 
     These are the safe edges and one edge of every chain and loop.
     """
-    return found.safe | _at_openings(game, found, jnp.ones((game.rows, game.cols), bool))
+    return found.safe | _at_openings(board, found, jnp.ones((board.rows, board.cols), bool))
 
 
-def _at_openings(game: DotsAndBoxes, found: Structure, values: jax.Array) -> jax.Array:
+def _at_openings(board: DotsAndBoxes, found: Structure, values: jax.Array) -> jax.Array:
     """Copy values [rows, cols] of first boxes of chains and loops to the opening edges: [A].
 
     All other edges get 0.
     """
-    sides = _opening_sides(game, found)
+    sides = _opening_sides(board, found)
     right, below, left = (jnp.where(side, values, jnp.int32(0)) for side in sides)
     above_edges = jnp.pad(below, ((1, 0), (0, 0)))  # the edge below a box is above the next row
     beside_edges = jnp.pad(right, ((0, 0), (1, 0))) + jnp.pad(left, ((0, 0), (0, 1)))
     return jnp.concatenate([above_edges.ravel(), beside_edges.ravel()]).astype(values.dtype)
 
 
-def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _opening_sides(board: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the box sides that open chains and loops: right, below, left [rows, cols] bool.
 
     The second box of a chain or loop is to the right of the first box or below it. A chain of one
     box has two open sides, so at least one of the two is not above.
     """
-    horizontal, vertical = split_edges(game, ~found.quiet)
+    horizontal, vertical = split_edges(board, ~found.quiet)
     chained = found.length > 0
     first, alone = first_boxes(found), found.length == 1
     next_right = jnp.pad(chained[:, 1:], ((0, 0), (0, 1)))
@@ -94,22 +94,22 @@ class Equivalence(NamedTuple):
     canonical: jax.Array  # [A] int32, the move that represents each edge; outside chains itself
 
 
-def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
+def equivalence(board: DotsAndBoxes, found: Structure) -> Equivalence:
     """Return for every edge of the quiet position of one structure which move it counts as."""
-    right, below, _ = _opening_sides(game, found)
-    box = jnp.arange(game.num_boxes, dtype=jnp.int32).reshape(game.rows, game.cols)
-    row, col = box // game.cols, box % game.cols
-    beside = game.num_horizontal + row * (game.cols + 1) + col
-    opening = jnp.where(right, beside + 1, jnp.where(below, box + game.cols, beside))
+    right, below, _ = _opening_sides(board, found)
+    box = jnp.arange(board.num_boxes, dtype=jnp.int32).reshape(board.rows, board.cols)
+    row, col = box // board.cols, box % board.cols
+    beside = board.num_horizontal + row * (board.cols + 1) + col
+    opening = jnp.where(right, beside + 1, jnp.where(below, box + board.cols, beside))
     first = highest_beside(jnp.where(found.length > 0, found.first + 1, 0)) - 1
     opened = opening.ravel()[jnp.maximum(first, 0)]
     chained = ~found.quiet & (first >= 0)
-    canonical = jnp.where(chained, opened, jnp.arange(game.num_edges, dtype=jnp.int32))
+    canonical = jnp.where(chained, opened, jnp.arange(board.num_edges, dtype=jnp.int32))
     in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
-    return Equivalence(~found.quiet & (quiet_moves(game, found) | ~in_pair), canonical)
+    return Equivalence(~found.quiet & (quiet_moves(board, found) | ~in_pair), canonical)
 
 
-def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
+def fold(board: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
     """Sum the weights of all edges that count as one move, at that move: [A] to [A].
 
     `found` is the structure of one position; edges drawn in its quiet position get weight 0.
@@ -118,22 +118,22 @@ def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
     # An edge between two boxes of a chain counts half in each.
     both = lowest_beside(chained.astype(jnp.int32)) > 0
     halves = jnp.where(found.quiet, 0, jnp.where(both, weights / 2, weights))
-    of_box = sum(sides_of_boxes(game, halves)).ravel()
+    of_box = sum(sides_of_boxes(board, halves)).ravel()
     first = found.first.ravel()
     # Masked sums instead of scatters: they add in the same order every time.
-    here = first[:, None] == jnp.arange(game.num_boxes, dtype=jnp.int32)[None, :]
+    here = first[:, None] == jnp.arange(board.num_boxes, dtype=jnp.int32)[None, :]
     of_chain = jnp.sum(jnp.where(here, of_box[:, None], 0), axis=0).reshape(chained.shape)
-    return jnp.where(found.safe, weights, _at_openings(game, found, of_chain))
+    return jnp.where(found.safe, weights, _at_openings(board, found, of_chain))
 
 
-def spread(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
+def spread(board: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
     """Share the weight of every move evenly among its equally good edges: [A] to [A].
 
     `fold` undoes it. The result depends only on the shape of the position, so it commutes with the
     symmetries of the board.
     """
-    as_good, canonical = equivalence(game, found)
-    count = fold(game, found, as_good.astype(weights.dtype))
+    as_good, canonical = equivalence(board, found)
+    count = fold(board, found, as_good.astype(weights.dtype))
     share = weights / jnp.maximum(count, 1)
     return jnp.where(as_good, share[canonical], 0)
 
@@ -176,37 +176,37 @@ def settle(state: State, found: Structure, decline: jax.Array) -> State:
     )
 
 
-def open_up(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, Structure]:
+def open_up(board: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, Structure]:
     """Draw `edge` ([] int) in a quiet position; return the next position and its structure.
 
     A finished game does not change.
     """
-    facing = draw_quiet(game, state, edge)
-    return facing, structure(game, facing.drawn)
+    facing = draw_quiet(board, state, edge)
+    return facing, structure(board, facing.drawn)
 
 
-def draw_quiet(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
+def draw_quiet(board: DotsAndBoxes, state: State, edge: jax.Array) -> State:
     """Return the position that `open_up` returns, without its structure."""
     over = is_over(state)
     return State(
-        drawn=state.drawn | (jnp.arange(game.num_edges, dtype=jnp.int32) == edge),
+        drawn=state.drawn | (jnp.arange(board.num_edges, dtype=jnp.int32) == edge),
         margin=jnp.where(over, state.margin, -state.margin),
         player=jnp.where(over, state.player, 1 - state.player),
     )
 
 
 def closing_edge(
-    game: DotsAndBoxes, drawn: jax.Array, found: Structure, decline: jax.Array
+    board: DotsAndBoxes, drawn: jax.Array, found: Structure, decline: jax.Array
 ) -> jax.Array:
     """Return an edge that carries out a decision about the free boxes of one position: [] int32.
 
     To take all: any edge that closes a box. To decline: an edge that closes a box and keeps the
     number of boxes to leave; if there is none, the edge that leaves exactly these boxes.
     """
-    after = drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
-    closed = jax.vmap(partial(boxes_closed, game))(after) > boxes_closed(game, drawn)
+    after = drawn[None, :] | jnp.eye(board.num_edges, dtype=bool)
+    closed = jax.vmap(partial(boxes_closed, board))(after) > boxes_closed(board, drawn)
     closes = ~drawn & closed
-    then = jax.vmap(partial(structure, game))(after)
+    then = jax.vmap(partial(structure, board))(after)
     same = jnp.all(then.quiet == found.quiet[None, :], axis=1) & ~drawn
     keeps = closes & same & (then.declined == found.declined)
     leaves = ~closes & same & (then.taken == found.declined)

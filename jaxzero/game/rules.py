@@ -67,40 +67,40 @@ class State(NamedTuple):
     player: jax.Array  # [] int32, side to move, 0 or 1
 
 
-def initial_state(game: DotsAndBoxes) -> State:
+def initial_state(board: DotsAndBoxes) -> State:
     """Return the empty board with the first player to move."""
     zero = jnp.zeros((), jnp.int32)
-    return State(drawn=jnp.zeros(game.num_edges, bool), margin=zero, player=zero)
+    return State(drawn=jnp.zeros(board.num_edges, bool), margin=zero, player=zero)
 
 
-def initial_states(game: DotsAndBoxes, games: int) -> State:
+def initial_states(board: DotsAndBoxes, games: int) -> State:
     """Return `games` empty boards: State [B]."""
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(board))
 
 
-def split_edges(game: DotsAndBoxes, values: jax.Array) -> tuple[jax.Array, jax.Array]:
+def split_edges(board: DotsAndBoxes, values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Split one value per edge into horizontals [rows + 1, cols] and verticals [rows, cols + 1]."""
-    chex.assert_shape(values, (game.num_edges,), custom_message="values")
-    horizontal = values[: game.num_horizontal].reshape(game.rows + 1, game.cols)
-    vertical = values[game.num_horizontal :].reshape(game.rows, game.cols + 1)
+    chex.assert_shape(values, (board.num_edges,), custom_message="values")
+    horizontal = values[: board.num_horizontal].reshape(board.rows + 1, board.cols)
+    vertical = values[board.num_horizontal :].reshape(board.rows, board.cols + 1)
     return horizontal, vertical
 
 
-def sides_of_boxes(game: DotsAndBoxes, edges: jax.Array) -> tuple[jax.Array, ...]:
+def sides_of_boxes(board: DotsAndBoxes, edges: jax.Array) -> tuple[jax.Array, ...]:
     """Return the values of the edges [A] above, below, left and right of boxes: [rows, cols]."""
-    horizontal, vertical = split_edges(game, edges)
+    horizontal, vertical = split_edges(board, edges)
     return horizontal[:-1], horizontal[1:], vertical[:, :-1], vertical[:, 1:]
 
 
-def box_sides(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+def box_sides(board: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Count the drawn sides of every box: [rows, cols] int32, 0 to 4."""
     # Slices instead of a lookup table: XLA fuses slices, but not a gather.
-    return sum(sides_of_boxes(game, drawn.astype(jnp.int32)))
+    return sum(sides_of_boxes(board, drawn.astype(jnp.int32)))
 
 
-def boxes_closed(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+def boxes_closed(board: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Count the closed boxes on the board: [] int32."""
-    return jnp.sum(box_sides(game, drawn) == 4, dtype=jnp.int32)
+    return jnp.sum(box_sides(board, drawn) == 4, dtype=jnp.int32)
 
 
 def legal_edges(state: State) -> jax.Array:
@@ -113,18 +113,18 @@ def is_over(state: State) -> jax.Array:
     return jnp.all(state.drawn, axis=-1)
 
 
-def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.Array]:
+def step(board: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.Array]:
     """Draw `edge` ([] int) and return the next state and whether the same side moves again.
 
     Callers mask drawn edges: drawing one again closes nothing and passes the turn. After the last
     edge the side that drew it stays the side to move.
     """
-    chex.assert_shape(state.drawn, (game.num_edges,), custom_message="state.drawn")
+    chex.assert_shape(state.drawn, (board.num_edges,), custom_message="state.drawn")
     chex.assert_shape(edge, (), custom_message="edge")
     chex.assert_type(edge, int, custom_message="edge")
     # A comparison instead of a scatter, for the same reason as in `box_sides`.
-    drawn = state.drawn | (jnp.arange(game.num_edges, dtype=jnp.int32) == edge)
-    closed = boxes_closed(game, drawn) - boxes_closed(game, state.drawn)
+    drawn = state.drawn | (jnp.arange(board.num_edges, dtype=jnp.int32) == edge)
+    closed = boxes_closed(board, drawn) - boxes_closed(board, state.drawn)
     again = closed > 0
     margin = state.margin + closed
     return State(
@@ -156,12 +156,12 @@ def discount(next_state: State, again: jax.Array) -> jax.Array:
     return jnp.where(is_over(next_state), 0.0, sign)
 
 
-def most_sides_beside(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+def most_sides_beside(board: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Return for every edge, drawn or not, the drawn sides of its fullest open box: [A] int32.
 
     3: drawing the edge closes a box; 2: it gives a box away; less: it is safe.
     """
-    sides = box_sides(game, drawn)
+    sides = box_sides(board, drawn)
     return highest_beside(jnp.where(sides == 4, 0, sides))
 
 

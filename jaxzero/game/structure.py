@@ -47,10 +47,10 @@ class Structure(NamedTuple):
 
 # Programs call `structure` in several places; JAX traces it once and inlines it.
 @partial(jax.jit, static_argnums=0, inline=True)
-def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
+def structure(board: DotsAndBoxes, drawn: jax.Array) -> Structure:
     """Analyse one position, given by its drawn edges [A] bool."""
-    chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
-    before = Sides(*(pack(game, side) for side in sides_of_boxes(game, drawn)))
+    chex.assert_shape(drawn, (board.num_edges,), custom_message="drawn")
+    before = Sides(*(pack(board, side) for side in sides_of_boxes(board, drawn)))
     after = take_all(before)
     taken = four(after) - four(before)
     above, below, left, right = (unpack(side) for side in after)
@@ -119,8 +119,8 @@ def take_all(drawn: Sides) -> Sides:
         return Sides(*(side | closed | other for side, other in near))
 
     # Every round closes at least one box, until nothing is left to close.
-    game = drawn.above.game
-    closed = repeat(game.num_boxes, lambda closed: three_or_more(around(closed)), four(drawn))
+    board = drawn.above.board
+    closed = repeat(board.num_boxes, lambda closed: three_or_more(around(closed)), four(drawn))
     return around(closed)
 
 
@@ -130,10 +130,10 @@ def repeat(rounds: int, step: Callable[[BoxSet], BoxSet], boxes: BoxSet) -> BoxS
 
     def block(_, words: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         for _ in range(-(-rounds // blocks)):
-            words = step(BoxSet(boxes.game, words)).words
+            words = step(BoxSet(boxes.board, words)).words
         return words
 
-    return BoxSet(boxes.game, jax.lax.fori_loop(0, blocks, block, boxes.words))
+    return BoxSet(boxes.board, jax.lax.fori_loop(0, blocks, block, boxes.words))
 
 
 def _declined(before: Sides, after: Sides, taken: BoxSet) -> jax.Array:
@@ -153,7 +153,7 @@ def _declined(before: Sides, after: Sides, taken: BoxSet) -> jax.Array:
 
 def find_components(drawn: Sides) -> tuple[jax.Array, ...]:
     """Return `length`, `loop`, `first` and `joined` of a `Structure` for a quiet position."""
-    game, chained, joint = drawn.above.game, two(drawn), ~two_or_more(drawn)
+    board, chained, joint = drawn.above.board, two(drawn), ~two_or_more(drawn)
 
     def leading_to(boxes: BoxSet) -> Sides:
         """Return the chained boxes with an open side to one of `boxes`, for each side."""
@@ -167,7 +167,7 @@ def find_components(drawn: Sides) -> tuple[jax.Array, ...]:
         near = zip(beside(reached), links, strict=True)
         return reduce(or_, (boxes & link for boxes, link in near), reached)
 
-    reached = repeat(game.num_boxes, spread, one_each(game) & chained)
+    reached = repeat(board.num_boxes, spread, one_each(board) & chained)
     # The two ends of a chain have fewer than two links; a loop has no end.
     ends = chained - two_or_more(links)
     some = reduce(or_, to_joints)
@@ -185,7 +185,7 @@ class BoxSet:
     separate arrays, so that a compiler fuses long sequences of operations into one kernel.
     """
 
-    game: DotsAndBoxes
+    board: DotsAndBoxes
     words: tuple[jax.Array, ...]  # [...] uint32 each
 
     def __and__(self, other: BoxSet) -> BoxSet:
@@ -195,7 +195,7 @@ class BoxSet:
         return self._merge(or_, other)
 
     def __invert__(self) -> BoxSet:
-        return self._map(lambda word: ~word) & every_box(self.game)
+        return self._map(lambda word: ~word) & every_box(self.board)
 
     def __sub__(self, other: BoxSet) -> BoxSet:
         return self._merge(lambda word, out: word & ~out, other)
@@ -210,8 +210,8 @@ class BoxSet:
 
     def first(self) -> jax.Array:
         """Return the first box: [...] int32; `num_boxes` for an empty set."""
-        found = jnp.int32(self.game.num_boxes)
-        size = rows_per_word(self.game) * self.game.cols
+        found = jnp.int32(self.board.num_boxes)
+        size = rows_per_word(self.board) * self.board.cols
         for number, word in reversed(list(enumerate(self.words))):
             place = jax.lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)
             found = jnp.where(word > 0, number * size + place, found)
@@ -220,78 +220,78 @@ class BoxSet:
     # Move every box of the set by one; boxes that leave the board are dropped.
 
     def right(self) -> BoxSet:
-        return self._map(lambda word: word << 1) & _columns(self.game, 1, self.game.cols)
+        return self._map(lambda word: word << 1) & _columns(self.board, 1, self.board.cols)
 
     def left(self) -> BoxSet:
-        return self._map(lambda word: word >> 1) & _columns(self.game, 0, self.game.cols - 1)
+        return self._map(lambda word: word >> 1) & _columns(self.board, 0, self.board.cols - 1)
 
     def down(self) -> BoxSet:
-        last = (rows_per_word(self.game) - 1) * self.game.cols
+        last = (rows_per_word(self.board) - 1) * self.board.cols
         carried = [jnp.uint32(0), *(word >> last for word in self.words[:-1])]
-        moved = self._map(lambda word: word << self.game.cols) & every_box(self.game)
-        return moved | BoxSet(self.game, tuple(carried))
+        moved = self._map(lambda word: word << self.board.cols) & every_box(self.board)
+        return moved | BoxSet(self.board, tuple(carried))
 
     def up(self) -> BoxSet:
-        last = (rows_per_word(self.game) - 1) * self.game.cols
+        last = (rows_per_word(self.board) - 1) * self.board.cols
         carried = [*(word << last for word in self.words[1:]), jnp.uint32(0)]
-        moved = self._map(lambda word: word >> self.game.cols)
-        return (moved | BoxSet(self.game, tuple(carried))) & every_box(self.game)
+        moved = self._map(lambda word: word >> self.board.cols)
+        return (moved | BoxSet(self.board, tuple(carried))) & every_box(self.board)
 
     def _map(self, operation: Callable) -> BoxSet:
-        return BoxSet(self.game, tuple(map(operation, self.words)))
+        return BoxSet(self.board, tuple(map(operation, self.words)))
 
     def _merge(self, operation: Callable, other: BoxSet) -> BoxSet:
-        return BoxSet(self.game, tuple(map(operation, self.words, other.words)))
+        return BoxSet(self.board, tuple(map(operation, self.words, other.words)))
 
 
-def rows_per_word(game: DotsAndBoxes) -> int:
+def rows_per_word(board: DotsAndBoxes) -> int:
     """Return how many rows of boxes one word holds."""
-    return min(game.rows, WORD // game.cols)
+    return min(board.rows, WORD // board.cols)
 
 
-def pack(game: DotsAndBoxes, boxes: jax.Array) -> BoxSet:
+def pack(board: DotsAndBoxes, boxes: jax.Array) -> BoxSet:
     """Return the set of the boxes that are true in [rows, cols] bool."""
     bits = (
         part.ravel().astype(jnp.uint32) << jnp.arange(part.size, dtype=jnp.uint32)
-        for part in _by_word(game, boxes)
+        for part in _by_word(board, boxes)
     )
-    return BoxSet(game, tuple(jnp.sum(word, dtype=jnp.uint32) for word in bits))
+    return BoxSet(board, tuple(jnp.sum(word, dtype=jnp.uint32) for word in bits))
 
 
 def unpack(boxes: BoxSet) -> jax.Array:
     """Return whether each box is in one set: [rows, cols] bool."""
-    game = boxes.game
-    places = jnp.arange(rows_per_word(game) * game.cols, dtype=jnp.uint32)
+    board = boxes.board
+    places = jnp.arange(rows_per_word(board) * board.cols, dtype=jnp.uint32)
     bits = [(word >> places) & 1 > 0 for word in boxes.words]
     joined = bits[0] if len(bits) == 1 else jnp.concatenate(bits)
-    return joined[: game.num_boxes].reshape(game.rows, game.cols)
+    return joined[: board.num_boxes].reshape(board.rows, board.cols)
 
 
-def one_each(game: DotsAndBoxes) -> BoxSet:
+def one_each(board: DotsAndBoxes) -> BoxSet:
     """Return a set for every box that holds only this box; words [rows, cols]."""
-    alone = np.eye(game.num_boxes, dtype=bool).reshape(-1, game.rows, game.cols)
-    sets = zip(*(_constant(game, boxes) for boxes in alone), strict=True)
-    shape = game.rows, game.cols
-    return BoxSet(game, tuple(jnp.array(words, jnp.uint32).reshape(shape) for words in sets))
+    alone = np.eye(board.num_boxes, dtype=bool).reshape(-1, board.rows, board.cols)
+    sets = zip(*(_constant(board, boxes) for boxes in alone), strict=True)
+    shape = board.rows, board.cols
+    return BoxSet(board, tuple(jnp.array(words, jnp.uint32).reshape(shape) for words in sets))
 
 
-def every_box(game: DotsAndBoxes) -> BoxSet:
+def every_box(board: DotsAndBoxes) -> BoxSet:
     """Return the set of all boxes."""
-    return _columns(game, 0, game.cols)
+    return _columns(board, 0, board.cols)
 
 
-def _columns(game: DotsAndBoxes, first: int, end: int) -> BoxSet:
-    boxes = np.zeros((game.rows, game.cols), bool)
+def _columns(board: DotsAndBoxes, first: int, end: int) -> BoxSet:
+    boxes = np.zeros((board.rows, board.cols), bool)
     boxes[:, first:end] = True
-    return BoxSet(game, tuple(map(jnp.uint32, _constant(game, boxes))))
+    return BoxSet(board, tuple(map(jnp.uint32, _constant(board, boxes))))
 
 
-def _constant(game: DotsAndBoxes, boxes: np.ndarray) -> list[int]:
+def _constant(board: DotsAndBoxes, boxes: np.ndarray) -> list[int]:
     """Return the words of a set that is constant at compile time, [rows, cols] bool."""
-    return [sum(1 << int(i) for i in np.flatnonzero(part)) for part in _by_word(game, boxes)]
+    return [sum(1 << int(i) for i in np.flatnonzero(part)) for part in _by_word(board, boxes)]
 
 
-def _by_word(game: DotsAndBoxes, boxes: jax.Array | np.ndarray) -> Iterable:
+def _by_word(board: DotsAndBoxes, boxes: jax.Array | np.ndarray) -> Iterable:
     """Split boxes [rows, cols] into the rows of each word."""
-    step = rows_per_word(game)
-    return (boxes[row : row + step] for row in range(0, game.rows, step))
+    step = rows_per_word(board)
+    return (boxes[row : row + step] for row in range(0, board.rows, step))

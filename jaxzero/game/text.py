@@ -23,29 +23,29 @@ _ENTRY = re.compile(
 _WIDTH = 7  # characters between two dots
 
 
-def edge_name(game: DotsAndBoxes, edge: int) -> str:
+def edge_name(board: DotsAndBoxes, edge: int) -> str:
     """Return the name of an edge, such as `h2,1` or `v0,3`.
 
     Raises: IndexError for a number that is not an edge of the board.
     """
-    if not 0 <= edge < game.num_edges:
-        raise IndexError(f"edge {edge} is not on a {game} board (0 to {game.num_edges - 1})")
-    return "{}{},{}".format(*place_of(game, edge))
+    if not 0 <= edge < board.num_edges:
+        raise IndexError(f"edge {edge} is not on a {board} board (0 to {board.num_edges - 1})")
+    return "{}{},{}".format(*place_of(board, edge))
 
 
-def place_of(game: DotsAndBoxes, edge: int) -> tuple[str, int, int]:
+def place_of(board: DotsAndBoxes, edge: int) -> tuple[str, int, int]:
     """Return the kind of an edge, `h` or `v`, its row and its column."""
-    if edge < game.num_horizontal:
-        return "h", *divmod(edge, game.cols)
-    return "v", *divmod(edge - game.num_horizontal, game.cols + 1)
+    if edge < board.num_horizontal:
+        return "h", *divmod(edge, board.cols)
+    return "v", *divmod(edge - board.num_horizontal, board.cols + 1)
 
 
-def edge_at(game: DotsAndBoxes, kind: str, row: int, col: int) -> int | None:
+def edge_at(board: DotsAndBoxes, kind: str, row: int, col: int) -> int | None:
     """Return the number of the edge of a kind, `h` or `v`, at a place; None off the board."""
-    rows, cols = game.rows + (kind == "h"), game.cols + (kind == "v")
+    rows, cols = board.rows + (kind == "h"), board.cols + (kind == "v")
     if not (0 <= row < rows and 0 <= col < cols):
         return None
-    return (0 if kind == "h" else game.num_horizontal) + row * cols + col
+    return (0 if kind == "h" else board.num_horizontal) + row * cols + col
 
 
 def plain(text: str) -> str:
@@ -53,7 +53,7 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("、", ",")
 
 
-def parse_edges(game: DotsAndBoxes, text: str) -> list[int]:
+def parse_edges(board: DotsAndBoxes, text: str) -> list[int]:
     """Return the numbers of the edges in a text, each written as for `parse_edge`.
 
     Blanks, commas and semicolons separate edges. Raises: InputError for a word that is no edge and
@@ -66,15 +66,15 @@ def parse_edges(game: DotsAndBoxes, text: str) -> list[int]:
             continue
         found = _ENTRY.match(text, at)
         word = found[0] if found else re.split(r"[\s;]", text[at:], maxsplit=1)[0]
-        edge = parse_edge(game, word)
+        edge = parse_edge(board, word)
         if edge in edges:
-            raise InputError(f"edge {edge_name(game, edge)} is listed twice")
+            raise InputError(f"edge {edge_name(board, edge)} is listed twice")
         edges.append(edge)
         at += len(word)
     return edges
 
 
-def parse_edge(game: DotsAndBoxes, text: str) -> int:
+def parse_edge(board: DotsAndBoxes, text: str) -> int:
     """Return the number of the edge that `text` names: `h2,1`, `h 2 1`, `h21` or its number.
 
     Raises: InputError, with the text, for anything else and for edges off the board.
@@ -82,26 +82,26 @@ def parse_edge(game: DotsAndBoxes, text: str) -> int:
     text = plain(text).strip()
     if text.isdecimal() and len(text) < 10:  # Python reads no number of thousands of digits
         edge = int(text)
-        if edge >= game.num_edges:
-            raise InputError(f"edge {text} is not on a {game} board (0 to {game.num_edges - 1})")
+        if edge >= board.num_edges:
+            raise InputError(f"edge {text} is not on a {board} board (0 to {board.num_edges - 1})")
         return edge
     match = _NAME.fullmatch(text)
     if match is None:
         raise InputError(f"edge {text[:40]!r} is neither a number nor a name such as h2,1 or v0,3")
     kind, row, col = (group for group in match.groups() if group)
     kind, row, col = kind.lower(), int(row), int(col)
-    edge = edge_at(game, kind, row, col)
+    edge = edge_at(board, kind, row, col)
     if edge is None:
-        rows, cols = game.rows - (kind == "v"), game.cols - (kind == "h")
+        rows, cols = board.rows - (kind == "v"), board.cols - (kind == "h")
         raise InputError(
-            f"edge {kind}{row},{col} is not on a {game} board "
+            f"edge {kind}{row},{col} is not on a {board} board "
             f"({kind} rows 0 to {rows}, columns 0 to {cols})"
         )
     return edge
 
 
 def render(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     drawn: Sequence[bool],
     owners: Mapping[int, str] | None = None,
     labels: Mapping[int, str] | None = None,
@@ -112,38 +112,38 @@ def render(
     """
     owners = owners or {}
     if labels is None:
-        labels = {edge: edge_name(game, edge) for edge in range(game.num_edges)}
+        labels = {edge: edge_name(board, edge) for edge in range(board.num_edges)}
     drawn = np.asarray(drawn, bool)
     lines = []
-    for row in range(game.rows + 1):
-        lines.append(_dots(game, drawn, row, labels))
-        if row < game.rows:
-            lines.append(_boxes(game, drawn, row, {}, {}))
-            lines.append(_boxes(game, drawn, row, owners, labels))
-            lines.append(_boxes(game, drawn, row, {}, {}))
+    for row in range(board.rows + 1):
+        lines.append(_dots(board, drawn, row, labels))
+        if row < board.rows:
+            lines.append(_boxes(board, drawn, row, {}, {}))
+            lines.append(_boxes(board, drawn, row, owners, labels))
+            lines.append(_boxes(board, drawn, row, {}, {}))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _dots(game: DotsAndBoxes, drawn: np.ndarray, row: int, labels: Mapping[int, str]) -> str:
-    edges = range(row * game.cols, (row + 1) * game.cols)
+def _dots(board: DotsAndBoxes, drawn: np.ndarray, row: int, labels: Mapping[int, str]) -> str:
+    edges = range(row * board.cols, (row + 1) * board.cols)
     spans = ["-" * _WIDTH if drawn[e] else labels.get(e, "").center(_WIDTH) for e in edges]
     return "  +" + "+".join(spans) + "+"
 
 
 def _boxes(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     drawn: np.ndarray,
     row: int,
     owners: Mapping[int, str],
     labels: Mapping[int, str],
 ) -> str:
     """Draw the vertical edges of one row. Labels are centred on edges and may reach into boxes."""
-    canvas = [" "] * ((game.cols + 1) * (_WIDTH + 1) + 4)
-    first = game.num_horizontal + row * (game.cols + 1)
-    for col in range(game.cols + 1):
+    canvas = [" "] * ((board.cols + 1) * (_WIDTH + 1) + 4)
+    first = board.num_horizontal + row * (board.cols + 1)
+    for col in range(board.cols + 1):
         mark = "|" if drawn[first + col] else labels.get(first + col, "")
         _write(canvas, 2 + col * (_WIDTH + 1), mark)
-        owner = owners.get(row * game.cols + col, "") if col < game.cols else ""
+        owner = owners.get(row * board.cols + col, "") if col < board.cols else ""
         _write(canvas, 2 + col * (_WIDTH + 1) + (_WIDTH + 1) // 2, owner)
     return "".join(canvas)
 

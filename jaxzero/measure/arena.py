@@ -142,7 +142,7 @@ def wilson_interval(share: float, games: int) -> tuple[float, float]:
 
 
 def play_match(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     first: Player,
     second: Player,
     games: int,
@@ -166,15 +166,15 @@ def play_match(
     if games % 2:
         raise InputError(f"games: {games} must be even (pairs with swapped seats)")
     for player in (first, second):
-        if player.board not in (None, game):
-            raise InputError(f"player: {player.name} plays {player.board}, not {game}")
+        if player.board not in (None, board):
+            raise InputError(f"player: {player.name} plays {player.board}, not {board}")
     players = first, second
-    openings = draw_openings(game, games // 2, opening_plies, seed)
-    positions = after_openings(game, openings)
+    openings = draw_openings(board, games // 2, opening_plies, seed)
+    positions = after_openings(board, openings)
     play_key = jax.random.key(seed)
     at_once = min(at_once or games, MAX_AT_ONCE)
     parts = [
-        play_games(game, players, positions, play_key, np.arange(begin, end))
+        play_games(board, players, positions, play_key, np.arange(begin, end))
         for begin, end in pairwise((*range(0, games, at_once), games))
     ]
     margins, moves = (np.concatenate(x) for x in zip(*parts, strict=True))
@@ -186,7 +186,7 @@ def play_match(
 
 
 def play_games(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     players: tuple[Player, Player],
     openings: State,
     key: jax.Array,
@@ -229,7 +229,7 @@ def play_games(
             move[rows] = choice.edge[:count]
             continue
         decision = Choice(move[batch], value[batch])
-        drawn = _draw(game, bool(quiet.any()), part, decision, quiet[batch])
+        drawn = _draw(board, bool(quiet.any()), part, decision, quiet[batch])
         edge, after, lasts = jax.device_get(drawn)
         moves[rows, ply[rows]] = edge[:count]
         decided[rows] = (lasts & ~after.drawn.all(axis=1))[:count]
@@ -246,7 +246,7 @@ def batch_size(games: int) -> int:
     return max(2, -(-games // 2))
 
 
-def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> list[np.ndarray]:
+def draw_openings(board: DotsAndBoxes, pairs: int, longest: int, seed: int) -> list[np.ndarray]:
     """Sample an opening of 0 to `longest` random moves for each pair of games.
 
     An opening that an earlier pair has is sampled again, up to TRIES samples, because deterministic
@@ -256,7 +256,7 @@ def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> li
     for pair in range(pairs):
         rng = np.random.default_rng((seed, pair))
         for _ in range(TRIES):
-            moves = rng.permutation(game.num_edges)[: rng.integers(longest + 1)]
+            moves = rng.permutation(board.num_edges)[: rng.integers(longest + 1)]
             position = frozenset(moves.tolist())
             if position not in seen:
                 break
@@ -265,12 +265,12 @@ def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> li
     return openings
 
 
-def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
+def after_openings(board: DotsAndBoxes, openings: list[np.ndarray]) -> State:
     """Return the position after each of P openings: NumPy State [P]."""
-    drawn = np.zeros((len(openings), game.num_edges), bool)
+    drawn = np.zeros((len(openings), board.num_edges), bool)
     margin, player = np.zeros((2, len(openings)), np.int32)
     for number, moves in enumerate(openings):
-        players, owners = play_moves(game, (), moves)
+        players, owners = play_moves(board, (), moves)
         drawn[number, moves], player[number] = True, players[-1]
         margin[number] = sum(1 if owner == players[-1] else -1 for owner in owners.values())
     return State(drawn, margin, player)
@@ -278,7 +278,7 @@ def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _draw(
-    game: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
+    board: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
 ) -> tuple[jax.Array, State, jax.Array]:
     """Draw the next edge of a decision in every game; captures precede `quiet` [B] moves.
 
@@ -287,10 +287,10 @@ def _draw(
     """
     edge = decision.edge
     if captures:
-        view = jax.vmap(partial(quiet_game.view, game))(state.drawn)
-        following = jax.vmap(partial(quiet_game.edge_to_draw, game))
+        view = jax.vmap(partial(quiet_game.view, board))(state.drawn)
+        following = jax.vmap(partial(quiet_game.edge_to_draw, board))
         edge = jnp.where(quiet, following(state.drawn, view, decision.value, edge), edge)
-    after, again = jax.vmap(partial(step, game))(state, edge)
+    after, again = jax.vmap(partial(step, board))(state, edge)
     # A decision ends with its move, or with the turn.
     return edge, after, again & (edge != decision.edge)
 

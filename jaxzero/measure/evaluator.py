@@ -30,24 +30,24 @@ class Evaluator:
 
     def __init__(self, config: Config):
         self._config, self._settings = config, config.evaluation
-        self._game = config.game.board
-        self._network = Network(self._game, config.network)
+        self._board = config.game.board
+        self._network = Network(self._board, config.network)
         simulations = self._settings.simulations
         self._name = f"search:{simulations}" if simulations else "policy"
 
     def prepare(self) -> None:
         """Make the opponents and check the suite. Raises: InputError if one does not exist."""
-        settings, game = self._settings, self._game
-        self._opponents = make_players(settings.opponents, game, field="evaluation.opponents")
+        settings, board = self._settings, self._board
+        self._opponents = make_players(settings.opponents, board, field="evaluation.opponents")
         try:
-            check_suite(settings.suite, game)
+            check_suite(settings.suite, board)
         except InputError as error:
             raise InputError(f"evaluation.{error}") from error
         matches = bool(self._opponents or settings.gate_threshold)
         # The final matches play as many games at once as those during the run, see `_match`.
         games = settings.games if matches else 0
-        solved = BATCH * (suite_name(settings.suite, game) != "none")
-        refuse_search("evaluation.simulations", settings.simulations, games, game, solved)
+        solved = BATCH * (suite_name(settings.suite, board) != "none")
+        refuse_search("evaluation.simulations", settings.simulations, games, board, solved)
 
     def evaluate(
         self, params: chex.ArrayTree, playing: chex.ArrayTree | None
@@ -91,7 +91,7 @@ class Evaluator:
     def _suite(self) -> Suite | None:
         # Built when first needed: solving takes seconds, and training can start without it.
         with working("reading the suite of solved positions"):
-            return choose_suite(self._settings.suite, self._game)
+            return choose_suite(self._settings.suite, self._board)
 
     def play(self, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
@@ -111,14 +111,14 @@ class Evaluator:
 
     def _player(self, name: str, params: chex.ArrayTree) -> Player:
         """Return a player with these weights; all of them share one program."""
-        return make_player(name, self._game, Agent(self._network, params, self._config.search))
+        return make_player(name, self._board, Agent(self._network, params, self._config.search))
 
     def _match(self, first: Player, second: Player, games: int) -> MatchResult:
         # As many games at once as during training: the final match needs no more memory, and no
         # new program if `games` divides `final_games`.
         with working(f"playing {games} games against {second.name}"):
             return play_match(
-                self._game,
+                self._board,
                 first,
                 second,
                 games,

@@ -52,7 +52,7 @@ class Solved(NamedTuple):
 
 
 def collect(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     players: Mapping[str, Player],
     games: int,
     per_stratum: Sequence[int],
@@ -73,20 +73,20 @@ def collect(
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
     found, seen = [], set()
     for name in suite.suite_names():
-        if name.startswith(f"{game}_"):
-            stored = suite.load_suite(name, game).drawn
-            new_positions(game, stored, np.arange(len(stored)), np.arange(len(stored)), seen)
+        if name.startswith(f"{board}_"):
+            stored = suite.load_suite(name, board).drawn
+            new_positions(board, stored, np.arange(len(stored)), np.arange(len(stored)), seen)
     for number, (name, player) in enumerate(players.items()):
         with working(f"playing {games} games of {name} against itself"):
-            boards = self_play(game, player, games, seed + number)
+            boards = self_play(board, player, games, seed + number)
         source = np.tile(np.arange(games), len(boards) // games)
         half = np.random.default_rng((seed, number)).permutation(games)[source] % 2
         left = (~boards).sum(axis=1)
         for (low, high), count in zip(bands, wanted, strict=True):
             rng = np.random.default_rng((seed, number, low))
             rows = np.flatnonzero((left >= low) & (left <= high))
-            rows = rng.permutation(rows[is_quiet(game, boards[rows])])
-            fresh = new_positions(game, boards, rows, source, seen)
+            rows = rng.permutation(rows[is_quiet(board, boards[rows])])
+            fresh = new_positions(board, boards, rows, source, seen)
             for side in range(len(HALVES)):
                 chosen = [row for row in fresh if half[row] == side]
                 chosen = enumerate(chosen[: count // 2 + (side < count % 2)])
@@ -104,34 +104,34 @@ def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
 
 
 def new_positions(
-    game: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, source: np.ndarray, seen: set
+    board: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, source: np.ndarray, seen: set
 ) -> list[int]:
     """Return the rows with positions that are not in `seen` under any symmetry; add them to it.
 
     Only the first row of each game counts. `source` maps rows to games.
     """
-    permutations, fresh = automorphisms(game), []
+    permutations, fresh = automorphisms(board), []
     firsts = np.unique(source[rows], return_index=True)[1]
     for row in rows[np.sort(firsts)].tolist():
-        image = min(board.tobytes() for board in boards[row][permutations])
+        image = min(image.tobytes() for image in boards[row][permutations])
         if image not in seen:
             seen.add(image)
             fresh.append(row)
     return fresh
 
 
-def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.ndarray:
+def self_play(board: DotsAndBoxes, player: Player, games: int, seed: int) -> np.ndarray:
     """Return every position of games that a player plays against itself: [T * games, A] bool.
 
     The first sixth of the moves is random, so that deterministic players play different games. A
     share NOISE of the later moves is random.
     """
-    opening = game.num_edges // 6
-    state = initial_states(game, games)
-    advance = jax.jit(jax.vmap(lambda state, edge: step(game, state, edge)[0]))
+    opening = board.num_edges // 6
+    state = initial_states(board, games)
+    advance = jax.jit(jax.vmap(lambda state, edge: step(board, state, edge)[0]))
     rng = np.random.default_rng(seed)
     boards = []
-    for ply in range(game.num_edges):
+    for ply in range(board.num_edges):
         drawn = np.asarray(state.drawn)
         boards.append(drawn)
         if ply < opening:
@@ -146,20 +146,20 @@ def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.n
     return np.concatenate(boards)
 
 
-def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+def is_quiet(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return whether positions [P, A] bool have no free box and are not finished: [P] bool."""
-    free = (fullest_beside(game, drawn) == 3).any(axis=1)
+    free = (fullest_beside(board, drawn) == 3).any(axis=1)
     return ~free & ~drawn.all(axis=1)
 
 
-def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
+def solve_all(board: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
     """Solve positions [P, A] bool, one at a time on each core.
 
     Results are saved to the file `store` at intervals. A later call reuses the results of a limit
     at least as high, and all solved positions.
     """
-    known = read_store(store, game, node_limit)
-    new = [board for board in drawn if board.tobytes() not in known]
+    known = read_store(store, board, node_limit)
+    new = [row for row in drawn if row.tobytes() not in known]
     stopped, own, began = threading.Event(), threading.local(), time.monotonic()
 
     def prepare() -> None:
@@ -169,19 +169,19 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
         if stopped.is_set():
             raise CancelledError
 
-    def solve(board: np.ndarray) -> None:
+    def solve(row: np.ndarray) -> None:
         with cancelled_by(give_up):
-            lower, upper = move_bounds(game, board, node_limit=node_limit, table=own.table)
-        known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
+            lower, upper = move_bounds(board, row, node_limit=node_limit, table=own.table)
+        known[row.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
 
     def save() -> None:
-        write_store(store, game, node_limit, dict(known))
-        solved = [known[board.tobytes()][1] for board in drawn if board.tobytes() in known]
+        write_store(store, board, node_limit, dict(known))
+        solved = [known[row.tobytes()][1] for row in drawn if row.tobytes() in known]
         counts = f"{len(solved)} of {len(drawn)} positions in {time.monotonic() - began:.0f} s"
         print(f"{counts}, {sum(solved)} solved", flush=True)
 
     with ThreadPoolExecutor(cores(), initializer=prepare) as pool:
-        running = {pool.submit(solve, board) for board in new}
+        running = {pool.submit(solve, row) for row in new}
         try:
             with working("solving positions", len(new)) as report:
                 while running:
@@ -196,36 +196,36 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
             pool.shutdown(cancel_futures=True)
             if known:
                 save()
-    moves, solved = zip(*(known[board.tobytes()] for board in drawn), strict=True)
+    moves, solved = zip(*(known[row.tobytes()] for row in drawn), strict=True)
     return Solved(np.stack(moves), np.array(solved))
 
 
 Known = dict[bytes, tuple[np.ndarray, bool]]
 
 
-def read_store(store: Path, game: DotsAndBoxes, node_limit: int) -> Known:
+def read_store(store: Path, board: DotsAndBoxes, node_limit: int) -> Known:
     """Return the stored results: {position: (values of the moves, solved)}.
 
     Positions that a call with a lower limit did not solve are left out.
     """
     if not store.exists():
         return {}
-    file = read_positions("out", store, str(store), game)
+    file = read_positions("out", store, str(store), board)
     kept = file["solved"] | (int(file["node_limit"]) >= node_limit)
     rows = zip(*(file[name][kept] for name in ("drawn", "moves", "solved")), strict=True)
-    return {board.tobytes(): (values, bool(done)) for board, values, done in rows}
+    return {row.tobytes(): (values, bool(done)) for row, values, done in rows}
 
 
-def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) -> None:
+def write_store(store: Path, board: DotsAndBoxes, node_limit: int, known: Known) -> None:
     """Write results that `read_store` reads."""
-    drawn = np.frombuffer(b"".join(known), bool).reshape(-1, game.num_edges)
+    drawn = np.frombuffer(b"".join(known), bool).reshape(-1, board.num_edges)
     moves, solved = zip(*known.values(), strict=True)
     others = {"solved": np.array(solved), "node_limit": node_limit}
-    write_positions(store, game, drawn, np.stack(moves), others)
+    write_positions(store, board, drawn, np.stack(moves), others)
 
 
 def make_suites(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     candidates: Candidates,
     found: Solved,
     split: bool,
@@ -235,7 +235,7 @@ def make_suites(
     Unsolved positions are left out, and positions in which all moves have the same value: no move
     is wrong there. Every suite counts sampled, unsolved and kept positions by band.
     """
-    whole = Suite("", game, candidates.drawn, found.moves)
+    whole = Suite("", board, candidates.drawn, found.moves)
     kept = found.solved & whole.decisive
     halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
     suites = {}
@@ -246,5 +246,5 @@ def make_suites(
             for inside in whole.bands.values()
         ]
         columns = (whole.drawn[rows], whole.moves[rows])
-        suites[name] = Suite(name, game, *columns, np.array(counts, np.int32))
+        suites[name] = Suite(name, board, *columns, np.array(counts, np.int32))
     return suites

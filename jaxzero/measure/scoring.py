@@ -34,15 +34,15 @@ def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
     `seed` is for players that choose at random. Players with `candidates` need no draw: the scores
     of their answers are exact expectations. Raises: InputError for a player of another board.
     """
-    if player.board not in (None, suite.game):
-        raise InputError(f"player: {player.name} plays {player.board}, not {suite.game}")
+    if player.board not in (None, suite.board):
+        raise InputError(f"player: {player.name} plays {player.board}, not {suite.board}")
     if player.candidates:
         return Answers(player.candidates(suite.drawn))
     keys, parts = jax.random.split(jax.random.key(seed), len(suite)), []
     zeros = np.zeros(BATCH, np.int32)
     for first in range(0, len(suite), BATCH):
         rows = np.arange(first, min(first + BATCH, len(suite)))
-        drawn = np.ones((BATCH, suite.game.num_edges), bool)  # finished games fill the last batch
+        drawn = np.ones((BATCH, suite.board.num_edges), bool)  # finished games fill the last batch
         drawn[: len(rows)] = suite.drawn[rows]
         found = player.decide(keys[np.resize(rows, BATCH)], State(drawn, zeros, zeros))
         parts.append([part[: len(rows)] for part in found[:2] if part is not None])
@@ -83,7 +83,7 @@ def score(suite: Suite, answers: Answers) -> dict:
 def _chosen(suite: Suite, answers: Answers, facts: np.ndarray) -> np.ndarray:
     """Return facts [P, A] of the chosen edges, as means over equally likely edges: [P]."""
     edge = answers.edge
-    chosen = edge if edge.ndim == 2 else edge[:, None] == np.arange(suite.game.num_edges)
+    chosen = edge if edge.ndim == 2 else edge[:, None] == np.arange(suite.board.num_edges)
     if (chosen & suite.drawn).any():
         raise ValueError("a player chose an edge that is drawn")
     return np.mean(facts, axis=1, where=chosen)

@@ -33,16 +33,16 @@ def play_matches(
     loaded: LoadedAgent, opponents: str, simulations: int, games: int, opening_plies: int, seed: int
 ) -> dict[str, dict]:
     """Play a match against each of `opponents`; print and return the results."""
-    game = loaded.agent.network.game
-    refuse_search("simulations", simulations, games, game)
-    players = make_players(opponents, game, loaded.agent, "opponents")
-    refuse_searches("opponents", [player.name for player in players], games, game)
-    me = make_player(f"search:{simulations}", game, loaded.agent)
+    board = loaded.agent.network.board
+    refuse_search("simulations", simulations, games, board)
+    players = make_players(opponents, board, loaded.agent, "opponents")
+    refuse_searches("opponents", [player.name for player in players], games, board)
+    me = make_player(f"search:{simulations}", board, loaded.agent)
     results = {}
     for opponent in players:
         print(f"Playing {games} games against {opponent.name} ...", flush=True)
         with working(f"playing {games} games against {opponent.name}"):
-            result = play_match(game, me, opponent, games, opening_plies, seed)
+            result = play_match(board, me, opponent, games, opening_plies, seed)
         print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
         results[opponent.name] = result.to_dict()
     return results
@@ -56,14 +56,14 @@ def match_networks(
     Each result is that of the first network. Raises: InputError for a player without a network.
     """
     (one, first), (other, second) = networks.items()
-    game, results = first.network.game, {}
+    board, results = first.network.board, {}
     for name in names:
         if not name.startswith(LEARNT):
             raise InputError(f"players: {name} uses no network, so two networks cannot be matched")
     for name in names:
-        players = (make_player(name, game, agent) for agent in (first, second))
+        players = (make_player(name, board, agent) for agent in (first, second))
         with working(f"playing {games} games of {name}"):
-            result = play_match(game, *players, games, opening_plies, seed)
+            result = play_match(board, *players, games, opening_plies, seed)
         print(f"{name}: {one} against {other} {result}", flush=True)
         results[name] = result.to_dict()
     return results
@@ -92,14 +92,14 @@ def measure_weights(
         record["suite_name"], record["suite"] = suite.name, {}
         for name in ("policy", f"search:{simulations}"):
             with working(f"scoring {name} on suite {suite.name}"):
-                player = make_player(name, suite.game, loaded.agent)
+                player = make_player(name, suite.board, loaded.agent)
                 record["suite"][name] = score(suite, player_answers(suite, player))
         print(format_scores(record["suite"]))
     return loaded, record
 
 
 def refuse_searches(
-    field: str, names: Iterable[str], games: int, game: DotsAndBoxes, positions: int = 0
+    field: str, names: Iterable[str], games: int, board: DotsAndBoxes, positions: int = 0
 ) -> None:
     """Raise an InputError if a search of a player in `names` needs too much memory."""
     for name in names:
@@ -107,11 +107,11 @@ def refuse_searches(
         if kind == "level":
             kind, _, simulations = find_level(simulations).player.partition(":")
         if kind == "search":
-            refuse_search(field, int(simulations), games, game, positions)
+            refuse_search(field, int(simulations), games, board, positions)
 
 
 def refuse_search(
-    field: str, simulations: int, games: int, game: DotsAndBoxes, positions: int = 0
+    field: str, simulations: int, games: int, board: DotsAndBoxes, positions: int = 0
 ) -> None:
     """Raise an InputError if the search trees of a match do not fit into the memory.
 
@@ -119,7 +119,7 @@ def refuse_search(
     """
     limit = memory_limit_bytes(jax.local_devices()[:1])
     batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
-    needed = batch * (simulations + 1) * game.num_edges * NODE_BYTES
+    needed = batch * (simulations + 1) * board.num_edges * NODE_BYTES
     if limit is not None and needed > limit:
         raise InputError(
             f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "

@@ -37,7 +37,7 @@ class Suite:
     """P solved positions of one board."""
 
     name: str
-    game: DotsAndBoxes
+    board: DotsAndBoxes
     drawn: np.ndarray  # [P, A] bool, edges on the board
     moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes, or ILLEGAL
     # [BANDS, 3] int32: positions sampled, not solved, kept. None if they were not sampled.
@@ -89,12 +89,12 @@ def suite_names() -> list[str]:
     return [*stored, "berlekamp", "table"]
 
 
-def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
+def choose_suite(name: str, board: DotsAndBoxes, half: str = "tuning") -> Suite | None:
     """Return the suite that a config names, or None; `table` is cut to TABLE_POSITIONS."""
-    name = suite_name(name, game, half)
+    name = suite_name(name, board, half)
     if name == "none":
         return None
-    suite = load_suite(name, game)
+    suite = load_suite(name, board)
     if name != "table":
         return suite
     # A random subset: every n-th position could be of one kind, such as even plies.
@@ -102,53 +102,53 @@ def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite |
     return replace(suite, drawn=suite.drawn[rows], moves=suite.moves[rows])
 
 
-def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
+def suite_name(name: str, board: DotsAndBoxes, half: str = "tuning") -> str:
     """Return the name of the suite that `auto` means on a board; return other names unchanged.
 
     `half` selects the stored suite: tuning during training, test for reported results.
     """
     if name != "auto":
         return name
-    stored = f"{game}_{half}"
-    small = game.num_edges <= TABLE_EDGES
+    stored = f"{board}_{half}"
+    small = board.num_edges <= TABLE_EDGES
     return "table" if small else stored if stored in suite_names() else "none"
 
 
-def check_suite(name: str, game: DotsAndBoxes) -> None:
+def check_suite(name: str, board: DotsAndBoxes) -> None:
     """Raise an InputError if `choose_suite` would raise, without solving the suite `table`."""
-    name = suite_name(name, game)
+    name = suite_name(name, board)
     if name == "table":
-        check_table(game)
+        check_table(board)
     elif name != "none":
-        load_suite(name, game)
+        load_suite(name, board)
 
 
-def load_suite(name: str, game: DotsAndBoxes) -> Suite:
+def load_suite(name: str, board: DotsAndBoxes) -> Suite:
     """Return the suite `name` for this board; a `name` that ends in .npz is a file.
 
     Raises: InputError for an unknown name or a suite of another board.
     """
     if name.endswith(FILE_ENDING):
         path = Path(name)
-        return read_suite(path, path.stem.removeprefix(NAME_START), game)
+        return read_suite(path, path.stem.removeprefix(NAME_START), board)
     known = suite_names()
     if name not in known:
         files = f"and files ending in {FILE_ENDING}"
         raise InputError(f"suite: {name!r} does not exist (known: {', '.join(known)}, {files})")
     if name == "table":
-        return table_suite(game)
+        return table_suite(board)
     if name == "berlekamp":
-        return berlekamp_suite(game)
-    return read_suite(Path(str(DATA / f"{NAME_START}{name}{FILE_ENDING}")), name, game)
+        return berlekamp_suite(board)
+    return read_suite(Path(str(DATA / f"{NAME_START}{name}{FILE_ENDING}")), name, board)
 
 
-def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
+def read_suite(path: Path, name: str, board: DotsAndBoxes) -> Suite:
     """Read a stored suite. Raises: InputError for an unreadable file or another board."""
-    file = read_positions("suite", path, name, game)
-    return Suite(name, game, file["drawn"], file["moves"].astype(np.int8), file.get("counts"))
+    file = read_positions("suite", path, name, board)
+    return Suite(name, board, file["drawn"], file["moves"].astype(np.int8), file.get("counts"))
 
 
-def read_positions(field: str, path: Path, name: str, game: DotsAndBoxes) -> dict[str, np.ndarray]:
+def read_positions(field: str, path: Path, name: str, board: DotsAndBoxes) -> dict[str, np.ndarray]:
     """Read the arrays of a file of `write_positions`, with the boards `drawn` as [P, A] bool.
 
     Raises: InputError for a file of another kind and for another board.
@@ -156,28 +156,28 @@ def read_positions(field: str, path: Path, name: str, game: DotsAndBoxes) -> dic
     try:
         with np.load(path, allow_pickle=False) as archive:
             file = dict(archive)
-        board = file["board"].tolist()
+        sizes = file["board"].tolist()
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{field}: {path} cannot be read ({error})") from error
-    if board != [game.rows, game.cols]:
-        raise InputError(f"{field}: {name} is of a {'x'.join(map(str, board))} board, not {game}")
-    drawn = np.unpackbits(file["drawn"], axis=1, count=game.num_edges).astype(bool)
+    if sizes != [board.rows, board.cols]:
+        raise InputError(f"{field}: {name} is of a {'x'.join(map(str, sizes))} board, not {board}")
+    drawn = np.unpackbits(file["drawn"], axis=1, count=board.num_edges).astype(bool)
     return file | {"drawn": drawn}
 
 
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a compressed file."""
     others = {} if suite.counts is None else {"counts": suite.counts}
-    write_positions(path, suite.game, suite.drawn, suite.moves, others)
+    write_positions(path, suite.board, suite.drawn, suite.moves, others)
 
 
 def write_positions(
-    path: Path, game: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray, others: dict
+    path: Path, board: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray, others: dict
 ) -> None:
     """Write boards, the values of their moves and the arrays `others` for `read_positions`."""
     with atomic_write(path) as temporary, temporary.open("wb") as file:
-        board, drawn = np.array([game.rows, game.cols]), np.packbits(drawn, axis=1)
-        np.savez_compressed(file, board=board, drawn=drawn, moves=moves, **others)
+        sizes, drawn = np.array([board.rows, board.cols]), np.packbits(drawn, axis=1)
+        np.savez_compressed(file, board=sizes, drawn=drawn, moves=moves, **others)
 
 
 def format_counts(suite: Suite) -> str:
@@ -187,49 +187,49 @@ def format_counts(suite: Suite) -> str:
     return tabulate(rows, ["undrawn", "sampled", "not solved", "kept"], "plain")
 
 
-def berlekamp_suite(game: DotsAndBoxes) -> Suite:
+def berlekamp_suite(board: DotsAndBoxes) -> Suite:
     """Return the problems of Berlekamp's book (2000) on this board, solved now."""
     problems = json.loads((DATA / "berlekamp.json").read_text())
-    problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
+    problems = [p for p in problems if (p["rows"], p["cols"]) == (board.rows, board.cols)]
     if not problems:
-        raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")
-    drawn = np.stack([endgame.drawn_edges(game, problem["drawn"]) for problem in problems])
-    moves = np.stack([endgame.move_values(game, board) for board in drawn]).astype(np.int8)
-    return Suite("berlekamp", game, drawn, moves)
+        raise InputError(f"suite: berlekamp has no problem on a {board} board (3x3, 3x5 and 5x5)")
+    drawn = np.stack([endgame.drawn_edges(board, problem["drawn"]) for problem in problems])
+    moves = np.stack([endgame.move_values(board, row) for row in drawn]).astype(np.int8)
+    return Suite("berlekamp", board, drawn, moves)
 
 
-def check_table(game: DotsAndBoxes) -> None:
+def check_table(board: DotsAndBoxes) -> None:
     """Raise an InputError for a board that is too large for the suite `table`."""
-    if game.num_edges > MAX_TABLE_EDGES:
+    if board.num_edges > MAX_TABLE_EDGES:
         raise InputError(
-            f"suite: table takes boards of at most {MAX_TABLE_EDGES} edges, {game} has "
-            f"{game.num_edges}"
+            f"suite: table takes boards of at most {MAX_TABLE_EDGES} edges, {board} has "
+            f"{board.num_edges}"
         )
 
 
 @lru_cache(maxsize=2)
-def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
+def table_suite(board: DotsAndBoxes, positions: int = 4096) -> Suite:
     """Sample positions of random play, evenly over the plies, and solve them.
 
     Raises: InputError for a board that is too large.
     """
-    check_table(game)
+    check_table(board)
 
     @jax.jit
     @jax.vmap
     def draw(key: jax.Array, plies: jax.Array) -> jax.Array:
         def ply(state, inputs):
             key, number = inputs
-            moved, _ = step(game, state, random_edge(key, state))
+            moved, _ = step(board, state, random_edge(key, state))
             keep = number < plies
             return jax.tree.map(lambda a, b: jnp.where(keep, a, b), moved, state), None
 
-        numbers = jnp.arange(game.num_edges)
-        keys = jax.random.split(key, game.num_edges)
-        return jax.lax.scan(ply, initial_state(game), (keys, numbers))[0].drawn
+        numbers = jnp.arange(board.num_edges)
+        keys = jax.random.split(key, board.num_edges)
+        return jax.lax.scan(ply, initial_state(board), (keys, numbers))[0].drawn
 
     keys = jax.random.split(jax.random.key(0), positions)
-    drawn = np.asarray(draw(keys, np.arange(positions) % game.num_edges))
+    drawn = np.asarray(draw(keys, np.arange(positions) % board.num_edges))
     known = endgame.new_table(2**18)
-    moves = np.stack([endgame.move_values(game, board, known) for board in drawn])
-    return Suite("table", game, drawn, moves.astype(np.int8))
+    moves = np.stack([endgame.move_values(board, row, known) for row in drawn])
+    return Suite("table", board, drawn, moves.astype(np.int8))

@@ -44,7 +44,7 @@ def score_suite(
         for player in names:
             if (name := name_shown(player, network, len(networks))) not in answers:
                 with working(f"{player} answers suite {suite.name}"):
-                    made = make_player(player, suite.game, agent)
+                    made = make_player(player, suite.board, agent)
                     answers[name] = player_answers(suite, made, seed)
     pairs = [(player, names[0]) for player in names[1:]]
     if len(networks) > 1:
@@ -64,7 +64,7 @@ def score_suite(
         print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
     path = figures / f"suite_{suite.name}.png"
     figures.mkdir(parents=True, exist_ok=True)
-    title = f"{suite.game}, {' and '.join(networks)}, suite {suite.name}"
+    title = f"{suite.board}, {' and '.join(networks)}, suite {suite.name}"
     draw_scores(path, title, scores)
     print(path)
     return {
@@ -75,12 +75,12 @@ def score_suite(
     }
 
 
-def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
+def scored_players(players: str, board: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
     """Return the names of the players to score, from a comma-separated list.
 
     Raises: InputError for an invalid player, or with several networks if no player uses one.
     """
-    names = [player.name for player in make_players(players, game, agent, "players")]
+    names = [player.name for player in make_players(players, board, agent, "players")]
     if networks > 1 and not any(name.startswith(LEARNT) for name in names):
         raise InputError(f"players: {players} have no network: there are not two to compare")
     return names

@@ -70,15 +70,15 @@ PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
 
 
 def edge_inputs(
-    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+    board: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array]:
     """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
-    chex.assert_shape(drawn, (None, game.num_edges), custom_message="drawn")
+    chex.assert_shape(drawn, (None, board.num_edges), custom_message="drawn")
     # Centred bits: an empty board is as far from zero as a full one.
     inputs = drawn.astype(dtype) * 2 - 1
     if found is None:
         return (inputs,)
-    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    seen = jax.vmap(partial(structure_features, board))(drawn, found)
     # Lengths of chains add no information for a trunk that sees the whole board at once.
     more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
@@ -86,22 +86,22 @@ def edge_inputs(
 
 
 def grid_inputs(
-    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+    board: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
     """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
 
     The first `grid_planes` planes are used. The others are 0, because a GPU convolves whole groups.
     """
-    chex.assert_shape(drawn, (None, game.num_edges), custom_message="drawn")
+    chex.assert_shape(drawn, (None, board.num_edges), custom_message="drawn")
     used = grid_planes(found is not None)
     width = -(-used // PLANES_GROUP) * PLANES_GROUP
-    words = jax.vmap(partial(board_planes, game))(drawn)
+    words = jax.vmap(partial(board_planes, board))(drawn)
     if found is None:
         return unpack_planes(words, width).astype(dtype), jnp.zeros((len(drawn), 0), dtype)
-    seen = jax.vmap(partial(structure_features, game))(drawn, found)
-    words |= jax.vmap(partial(structure_planes, game))(seen) << len(PLANES)
+    seen = jax.vmap(partial(structure_features, board))(drawn, found)
+    words |= jax.vmap(partial(structure_planes, board))(seen) << len(PLANES)
     planes = unpack_planes(words, width).astype(dtype)
-    lengths = jax.vmap(partial(on_dots, game))(seen.lengths).astype(dtype)
+    lengths = jax.vmap(partial(on_dots, board))(seen.lengths).astype(dtype)
     is_length = jnp.arange(width, dtype=jnp.int32) == len(PLANES) + LENGTHS_PLANE
     planes = jnp.where(is_length[None, None, None], lengths[..., None], planes)
     return planes, seen.counts.astype(dtype)
@@ -112,19 +112,19 @@ def grid_planes(structure: bool) -> int:
     return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
 
 
-def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+def board_planes(board: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Return the planes named in `PLANES` for one board as bits, the first lowest: [H, W] uint32.
 
     The planes are bits, because a GPU is slow at building thirty planes side by side, while
     `unpack_planes` takes one pass.
     """
-    horizontal, vertical = split_edges(game, drawn)
-    sides = box_sides(game, drawn)
+    horizontal, vertical = split_edges(board, drawn)
+    sides = box_sides(board, drawn)
     boxes = [sides == count for count in range(5)]
     return (
-        on_dots(game, pack_planes([horizontal, ~horizontal], 0, 2))
-        | on_dots(game, pack_planes([vertical, ~vertical], 1, 2))
-        | on_dots(game, pack_planes([*boxes, jnp.ones_like(boxes[0])], 4))
+        on_dots(board, pack_planes([horizontal, ~horizontal], 0, 2))
+        | on_dots(board, pack_planes([vertical, ~vertical], 1, 2))
+        | on_dots(board, pack_planes([*boxes, jnp.ones_like(boxes[0])], 4))
     )
 
 
@@ -140,16 +140,16 @@ def unpack_planes(words: jax.Array, count: int) -> jax.Array:
     return (words[..., None] >> bits) & 1 > 0
 
 
-def on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
+def on_dots(board: DotsAndBoxes, plane: jax.Array) -> jax.Array:
     """Pad a plane of edges or boxes to the grid of dots: [H, W]."""
     rows, cols = plane.shape
-    return jnp.pad(plane, ((0, game.rows + 1 - rows), (0, game.cols + 1 - cols)))
+    return jnp.pad(plane, ((0, board.rows + 1 - rows), (0, board.cols + 1 - cols)))
 
 
-def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
+def edges_from_planes(board: DotsAndBoxes, planes: jax.Array) -> jax.Array:
     """Read edges from planes of horizontals and verticals: [..., H, W, 2] to [..., A]."""
-    horizontal = planes[..., :, : game.cols, 0]
-    vertical = planes[..., : game.rows, :, 1]
+    horizontal = planes[..., :, : board.cols, 0]
+    vertical = planes[..., : board.rows, :, 1]
     batch = planes.shape[:-3]
     return jnp.concatenate([horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1)
 
@@ -164,12 +164,14 @@ class StructureFeatures(NamedTuple):
     joined: jax.Array  # [rows, cols, J] bool, one of `JOINED_CLASSES` or none, for open boxes
 
 
-def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -> StructureFeatures:
+def structure_features(
+    board: DotsAndBoxes, drawn: jax.Array, found: Structure
+) -> StructureFeatures:
     """Encode the structure `found` in one position with edges `drawn` [A]."""
-    chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
-    chex.assert_shape(found.length, (game.rows, game.cols), custom_message="found.length")
+    chex.assert_shape(drawn, (board.num_edges,), custom_message="drawn")
+    chex.assert_shape(found.length, (board.rows, board.cols), custom_message="found.length")
     chain = jnp.where(found.loop, 0, found.length)
-    loop = game.num_boxes + 1  # more than any chain, so one lookup per edge finds both
+    loop = board.num_boxes + 1  # more than any chain, so one lookup per edge finds both
     opens = highest_beside(jnp.where(found.loop, loop, chain))
     still = ~found.quiet
     edges = [
@@ -191,13 +193,13 @@ def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -
     return StructureFeatures(
         edges=jnp.stack(edges, axis=-1),
         boxes=jnp.stack(boxes, axis=-1),
-        lengths=found.length / game.num_boxes,
-        counts=_counts(game, found),
+        lengths=found.length / board.num_boxes,
+        counts=_counts(board, found),
         joined=jnp.stack([found.joined == ends for ends in (1, 2)], axis=-1),
     )
 
 
-def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Array:
+def structure_planes(board: DotsAndBoxes, features: StructureFeatures) -> jax.Array:
     """Place the features of edges and boxes on the grid of dots, as bits: [H, W] uint32.
 
     The order is: boxes, joined, a plane of 0 in place of the lengths, then horizontals and
@@ -205,12 +207,12 @@ def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Arr
     """
     boxes = [*jnp.moveaxis(features.boxes, -1, 0), *jnp.moveaxis(features.joined, -1, 0)]
     first = LENGTHS_PLANE + 1
-    edges = [split_edges(game, edge_class) for edge_class in jnp.moveaxis(features.edges, -1, 0)]
+    edges = [split_edges(board, edge_class) for edge_class in jnp.moveaxis(features.edges, -1, 0)]
     horizontals, verticals = zip(*edges, strict=True)
     return (
-        on_dots(game, pack_planes(boxes, 0))
-        | on_dots(game, pack_planes(horizontals, first, 2))
-        | on_dots(game, pack_planes(verticals, first + 1, 2))
+        on_dots(board, pack_planes(boxes, 0))
+        | on_dots(board, pack_planes(horizontals, first, 2))
+        | on_dots(board, pack_planes(verticals, first + 1, 2))
     )
 
 
@@ -226,7 +228,7 @@ class CountCode(NamedTuple):
         return len(self.values) + self.odd
 
 
-def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
+def count_codes(board: DotsAndBoxes) -> dict[str, CountCode]:
     """Return the code of each count, in order.
 
     A change here changes the inputs of every trunk, so weights trained before no longer fit.
@@ -235,7 +237,7 @@ def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
     def up_to(most: int, counts: int = 1) -> CountCode:
         return CountCode(range(most + 1), counts=counts)
 
-    boxes = game.num_boxes
+    boxes = board.num_boxes
     longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
     control = CountCode(range(-CONTROL, CONTROL + 1), odd=False)
     return {
@@ -244,12 +246,12 @@ def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
         "open boxes": up_to(boxes),
         "boxes with three open sides": up_to(boxes),
         "boxes with four open sides": up_to(boxes),
-        "safe edges": up_to(game.num_edges),
+        "safe edges": up_to(board.num_edges),
         "chains by length": up_to(MAX_CHAINS, longest),
         "loops by length": up_to(MAX_LOOPS, len(LOOPS)),
         "long chains": up_to(MAX_LONG),
         "control": control,
-        "moves left": up_to(fewest_decisions(game)),
+        "moves left": up_to(fewest_decisions(board)),
         "chains without a joint": up_to(MAX_CHAINS, longest),
         "chains with one joint": up_to(MAX_JOINED, longest_joined),
         "chains with two joints": up_to(MAX_JOINED, longest_joined),
@@ -273,14 +275,14 @@ def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
     return np.array(rows)
 
 
-def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
+def _counts(board: DotsAndBoxes, found: Structure) -> jax.Array:
     """Code all counts of `count_codes` over the whole board: [C] bool.
 
     A chain that ends at a joint usually becomes part of a longer chain before it is opened. So the
     last codes count chains by their joints. The number of moves left is open edges minus open
     boxes; every edge that later closes two boxes adds a move.
     """
-    codes = count_codes(game)
+    codes = count_codes(board)
     longest = codes["chains by length"].counts
     starts = first_boxes(found)
     loop_kind = jnp.clip((found.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)

@@ -47,8 +47,8 @@ class ConvBlock(nn.Module):
         channels = self.config.channels
         y = Conv3x3(channels, self.form, self.dtype, name="conv_a")(x)
         if self.pooling:
-            board = nn.Dense(channels, dtype=self.dtype, name="pooled")(pooled(nn.relu(y)))
-            y = y + board[:, None, None]
+            bias = nn.Dense(channels, dtype=self.dtype, name="pooled")(pooled(nn.relu(y)))
+            y = y + bias[:, None, None]
         zeros = nn.initializers.zeros
         y = Conv3x3(channels, self.form, self.dtype, zeros, name="conv_b")(nn.relu(y))
         return nn.relu(x + y)

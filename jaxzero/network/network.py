@@ -44,19 +44,19 @@ class Trunk(NamedTuple):
     layers: Callable[..., Logits]  # (game, config, platform, *inputs)
 
 
-def dense(game: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Logits:
+def dense(board: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Logits:
     """Apply fully connected residual blocks to inputs [B, K]."""
     dtype = edges.dtype
     x = nn.Dense(config.channels, dtype=dtype, name="input")(edges)
     for block in range(config.blocks):
         x = DenseBlock(config.channels, dtype, name=f"block_{block}")(x)
     x = nn.relu(nn.LayerNorm(dtype=dtype, name="norm")(x))
-    policy = nn.Dense(game.num_edges, dtype=jnp.float32, name="policy")(x)
-    return policy, last_layers(game, config, x)
+    policy = nn.Dense(board.num_edges, dtype=jnp.float32, name="policy")(x)
+    return policy, last_layers(board, config, x)
 
 
 def conv(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     config: NetworkConfig,
     platform: str,
     planes: jax.Array,
@@ -75,20 +75,20 @@ def conv(
         x = ConvBlock(config, form, dtype, pooling, name=f"block_{block}")(x)
     if config.attention_heads:
         x = AttentionBlock(config.attention_heads, dtype, name="attention")(x)
-    board = jnp.concatenate([pooled(x), counts], axis=-1)
+    global_features = jnp.concatenate([pooled(x), counts], axis=-1)
     # Policy and heads see the whole board: parity is not local.
     hidden = nn.Dense(config.channels, dtype=dtype, name="policy_hidden")(x)
-    whole = nn.Dense(config.channels, dtype=dtype, name="policy_board")(board)
+    whole = nn.Dense(config.channels, dtype=dtype, name="policy_board")(global_features)
     hidden = nn.relu(hidden + whole[:, None, None])
     policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
-    summary = nn.relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(board))
-    return edges_from_planes(game, policy), last_layers(game, config, summary)
+    summary = nn.relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(global_features))
+    return edges_from_planes(board, policy), last_layers(board, config, summary)
 
 
-def last_layers(game: DotsAndBoxes, config: NetworkConfig, x: jax.Array) -> dict[str, jax.Array]:
+def last_layers(board: DotsAndBoxes, config: NetworkConfig, x: jax.Array) -> dict[str, jax.Array]:
     """Apply the last layer of every head to a summary [B, C] of the board."""
     return {
-        name: nn.Dense(head.size(game), dtype=jnp.float32, name=name)(x)
+        name: nn.Dense(head.size(board), dtype=jnp.float32, name=name)(x)
         for name, head in heads_of(config).items()
     }
 
@@ -122,7 +122,7 @@ class Network(nn.Module):
     The platform chooses between forms of the same computation, for the network and its users.
     """
 
-    game: DotsAndBoxes
+    board: DotsAndBoxes
     config: NetworkConfig
     platform: str = field(default_factory=present_platform)  # "cpu" or "gpu"
 
@@ -139,25 +139,25 @@ class Network(nn.Module):
 
     def inputs(self, drawn: jax.Array, found: Structure | None) -> Inputs:
         """Return the inputs of the layers; they do not depend on the parameters."""
-        chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
+        chex.assert_shape(drawn, (None, self.board.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
         if self.config.features == "raw":
             found = None
         elif found is None:
-            found = jax.vmap(partial(structure, self.game))(drawn)
-        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, self.dtype)
+            found = jax.vmap(partial(structure, self.board))(drawn)
+        return TRUNKS[self.config.trunk].inputs(self.board, drawn, found, self.dtype)
 
     @nn.compact
     def layers(self, *inputs: jax.Array) -> Logits:
         """Return the logits of positions from their inputs."""
-        return TRUNKS[self.config.trunk].layers(self.game, self.config, self.platform, *inputs)
+        return TRUNKS[self.config.trunk].layers(self.board, self.config, self.platform, *inputs)
 
     def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
         """Mask drawn edges and impossible labels in the logits of positions."""
         policy_logits, head_logits = logits
         for name, head in heads_of(self.config).items():
             if head.possible:
-                possible = jax.vmap(partial(head.possible, self.game))(drawn)
+                possible = jax.vmap(partial(head.possible, self.board))(drawn)
                 head_logits = head_logits | {
                     name: jnp.where(possible, head_logits[name], IMPOSSIBLE)
                 }
@@ -190,7 +190,7 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
     Work that every evaluation would repeat on the weights is done once: matrices and kernels are
     cast to the format of the activations, and kernels are transformed for Winograd's convolution.
     """
-    drawn = jnp.zeros((batch, network.game.num_edges), bool)
+    drawn = jnp.zeros((batch, network.board.num_edges), bool)
     _, prepared = network.apply(params, drawn, mutable=[PREPARED])
 
     def cast_one(path: tuple, leaf: jax.Array) -> jax.Array:
@@ -204,7 +204,7 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
 
 def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:
     """Return random initial parameters in float32."""
-    drawn = jnp.zeros((1, network.game.num_edges), bool)
+    drawn = jnp.zeros((1, network.board.num_edges), bool)
     if isinstance(key, jax.core.Tracer):  # compiled by the caller, if at all
         return network.init(key, drawn)
     # Compiled, because the compiler leaves out the evaluation itself: 1 s instead of 12. It runs
@@ -227,6 +227,6 @@ def margin_probabilities(prediction: Prediction) -> jax.Array:
     return jax.nn.softmax(prediction.head_logits["margin"], axis=-1)
 
 
-def expected_margin(game: DotsAndBoxes, prediction: Prediction) -> jax.Array:
+def expected_margin(board: DotsAndBoxes, prediction: Prediction) -> jax.Array:
     """Return the expected remaining margin of the side to move, in boxes: [B]."""
-    return margin_probabilities(prediction) @ margin_bins(game).astype(jnp.float32)
+    return margin_probabilities(prediction) @ margin_bins(board).astype(jnp.float32)

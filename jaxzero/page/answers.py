@@ -87,7 +87,7 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
     `preparing` has the seconds of waiting for the compiler so far, or None.
     """
     last: Answer = {"edges": []}
-    agent, programs = agent_of(record.game), analysis_programs(record.game)
+    agent, programs = agent_of(record.board), analysis_programs(record.board)
     for found in stages(agent, record.drawn, record.margin, simulations, seconds):
         last = to_json(found)
         if not found.is_exact:
@@ -108,8 +108,8 @@ def review(question: Answer) -> Iterator[Answer]:
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     """Yield the expected result of every position, and the margin that its move lost."""
-    wait = analysis_programs(record.game).waits
-    for line in review_game(agent_of(record.game), record, simulations, wait):
+    wait = analysis_programs(record.board).waits
+    for line in review_game(agent_of(record.board), record, simulations, wait):
         if isinstance(line, ReviewLine):
             yield asdict(line) | {"mistake": line.is_mistake}
         else:

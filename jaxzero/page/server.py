@@ -61,7 +61,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         """Answer when a level is compiled, or at once if the exact solver answers for it."""
         record, level = answers.record_of(question), answers.level_of(question)
         if not exact_answers(level, record):
-            await compiled(queue, programs_of(level, record.game).waits())
+            await compiled(queue, programs_of(level, record.board).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:

@@ -146,25 +146,25 @@ def network_part(work: Workload, repeats: int) -> Part:
         total = prediction.policy_logits + margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
-    state, found = searched_states(network.game, work.config.search, games)
+    state, found = searched_states(network.board, work.config.search, games)
     prepared = jax.jit(partial(inference_copy, network, batch=games))(work.learner.params)
     call = repeated(evaluate, state.drawn, repeats, prepared, found)
     return Part(call, games * repeats, work.evaluations)
 
 
 def searched_states(
-    game: DotsAndBoxes, settings: SearchConfig, count: int
+    board: DotsAndBoxes, settings: SearchConfig, count: int
 ) -> tuple[State, Structure | None]:
     """Return `count` positions as in a search, and their structure if the rules compute it."""
-    state, rules = random_states(game, count), game_of(settings)
-    view = jax.jit(jax.vmap(partial(rules.view, game)))(state.drawn)
+    state, rules = random_states(board, count), game_of(settings)
+    view = jax.jit(jax.vmap(partial(rules.view, board)))(state.drawn)
     return jax.vmap(rules.searched)(state, view), jax.vmap(rules.structure_of_searched)(view)
 
 
-def random_states(game: DotsAndBoxes, count: int) -> State:
+def random_states(board: DotsAndBoxes, count: int) -> State:
     """Return `count` random positions, spread over the stages of the game: State [B]."""
-    plies = jnp.arange(count, dtype=jnp.int32) % STAGES * game.num_edges // STAGES
-    start = initial_states(game, count)
+    plies = jnp.arange(count, dtype=jnp.int32) % STAGES * board.num_edges // STAGES
+    start = initial_states(board, count)
     order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape, jnp.float32))
     return start._replace(drawn=jnp.argsort(order) < plies[:, None])
 
@@ -218,7 +218,7 @@ def learning_part(work: Workload, updates: int) -> Part:
 
 def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of about `RING_BYTES` if that is less."""
-    edges, heads = work.network.game.num_edges, heads_of(work.config.network)
+    edges, heads = work.network.board.num_edges, heads_of(work.config.network)
     block = work.config.positions_per_iteration // work.devices
     fields = jax.eval_shape(lambda: empty_replay(block, edges, heads))
     block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
@@ -229,7 +229,7 @@ def full_ring(work: Workload) -> Replay:
 
 def random_positions(network: Network, count: int) -> Positions:
     """Return positions that a network can learn from."""
-    drawn = random_states(network.game, count).drawn
+    drawn = random_states(network.board, count).drawn
     legal = jnp.where(drawn, 0.0, jnp.float32(1))
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
     labels = {name: jnp.zeros(count, jnp.int32) for name in heads_of(network.config)}

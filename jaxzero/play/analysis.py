@@ -138,16 +138,16 @@ def stages(
     `looking.prepare` compiles the programs of the later stages. With a solver and few edges left
     (`small_values`) the first analysis is exact. A finished game yields nothing.
     """
-    game = agent.network.game
+    board = agent.network.board
     if drawn.all():
         return
-    found = by_structure(game, drawn)
-    values = small_values(game, drawn) if seconds > 0 else None
+    found = by_structure(board, drawn)
+    values = small_values(board, drawn) if seconds > 0 else None
     proof = None
     if values is None and seconds > 0:
-        if _is_small(game, drawn) and not is_compiled():
+        if _is_small(board, drawn) and not is_compiled():
             yield found
-        proof = prove(game, drawn, min(seconds, AT_ONCE))
+        proof = prove(board, drawn, min(seconds, AT_ONCE))
 
     def proven(found: Analysis) -> Analysis:
         if values is not None:
@@ -157,7 +157,7 @@ def stages(
     @cache
     def line_from(edge: int) -> tuple[int, ...]:
         if values is not None:
-            return exact_line(game, drawn, (edge,))
+            return exact_line(board, drawn, (edge,))
         return line_of_play(agent, drawn, edge)
 
     @cache
@@ -174,9 +174,9 @@ def stages(
             return found
         others = tuple(map(line_from, best_edges(found)[1:]))
         owners = owners_after(found.line)
-        low, high = found.bounds or (-game.num_boxes, game.num_boxes)
+        low, high = found.bounds or (-board.num_boxes, board.num_boxes)
         if not low <= owners.count(0) - owners.count(1) <= high:
-            owners = (None,) * game.num_boxes  # the network's play contradicts a proof
+            owners = (None,) * board.num_boxes  # the network's play contradicts a proof
         return replace(found, lines=(found.line, *others), owners=owners)
 
     yield proven(found) if values is None else with_lines(proven(found))
@@ -188,7 +188,7 @@ def stages(
     if simulations or seconds > 0:
         yield with_lines(proven(found))  # slow: the network plays the lines
     if seconds > 0:
-        yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds))
+        yield from map(with_lines, by_solver(board, proven(found), drawn, ahead, seconds))
 
 
 def analyse(
@@ -199,7 +199,7 @@ def analyse(
     Raises: InputError for a finished game.
     """
     if drawn.all():
-        raise InputError(f"position: no edge is left on a {agent.network.game} board")
+        raise InputError(f"position: no edge is left on a {agent.network.board} board")
     *_, found = stages(agent, drawn, ahead, simulations, seconds)
     return found
 
@@ -221,32 +221,32 @@ def best_edges(found: Analysis) -> list[int]:
     return list(listed.values())[:MAX_LINES]
 
 
-def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Solution | None:
+def prove(board: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Solution | None:
     """Return the solution of a position [A] bool with its best edges.
 
     None if it is too large or time ran out.
     """
-    if not _is_small(game, drawn):
+    if not _is_small(board, drawn):
         return None
     with lent_table() as table:
-        solution = solve(game, drawn, seconds=seconds, table=table)
+        solution = solve(board, drawn, seconds=seconds, table=table)
     return solution if solution.best else None
 
 
-def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
+def _is_small(board: DotsAndBoxes, drawn: np.ndarray) -> bool:
     """Return whether the solver nearly always needs at most a second for a position [A] bool."""
     few = np.count_nonzero(~drawn) <= JUDGED_EXACTLY
-    return few and can_solve(game)
+    return few and can_solve(board)
 
 
-def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
+def by_structure(board: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
     """Return the stage `structure` of a position [A] bool: edge kinds and chains, by the rules."""
-    found = structure_of(game, drawn)
-    kinds = _kinds(game, drawn, found)
+    found = structure_of(board, drawn)
+    kinds = _kinds(board, drawn, found)
     edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
-    chains = tuple(_chains(game, drawn, found))
+    chains = tuple(_chains(board, drawn, found))
     safe, declined = int(found.safe.sum()), int(found.declined)
-    unknown = (None,) * game.num_boxes
+    unknown = (None,) * board.num_boxes
     return Analysis("structure", edges, chains, safe, declined, owners=unknown)
 
 
@@ -287,7 +287,7 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
     visits = dict.fromkeys(values, 0)
     moves = range(len(drawn))  # in the plain game the moves are the edges
     if agent.settings.nodes == "quiet":
-        moves = moves_of(agent.network.game, drawn).tolist()
+        moves = moves_of(agent.network.board, drawn).tolist()
     if agent.settings.nodes == "all" or not any(one.kind == "takes" for one in known.edges):
         for edge, move in enumerate(moves):
             if edge in values and move >= 0 and thought.visits[move]:
@@ -311,13 +311,13 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
 
 
 def by_solver(
-    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
+    board: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
 ) -> Iterator[Analysis]:
     """Yield the proofs of the exact solver after each time slice; nothing beyond 7x7.
 
     Slices show bounds early, and let other requests run between them.
     """
-    if not can_solve(game):
+    if not can_solve(board):
         return
     known, slice_ = replace(known, stage="exact"), FIRST_SLICE
     end = time.monotonic() + seconds
@@ -325,10 +325,10 @@ def by_solver(
         with lent_table() as table:
             limits = {"seconds": min(slice_, left), "table": table, "threads": cores()}
             if known.proven is None:
-                solution = solve(game, drawn, **limits)
+                solution = solve(board, drawn, **limits)
                 known = _proven(known, drawn, ahead, solution)
             else:
-                bounds = move_bounds(game, drawn, **limits)
+                bounds = move_bounds(board, drawn, **limits)
                 known = _with_bounds(known, known.proven, *bounds, ahead)
         slice_ = min(2 * slice_, LONGEST_SLICE)
         yield known
@@ -364,25 +364,25 @@ def _with_bounds(
     return replace(known, edges=edges, value=float(value), final=final, bounds=bounds)
 
 
-def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:
+def _kinds(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:
     """Return the kind of every edge: list [A]; the kinds of drawn edges are meaningless."""
-    takes = fullest_beside(game, drawn) == 3
-    lengths = np.append(found.length.ravel(), 0)[box_neighbours(game)]
+    takes = fullest_beside(board, drawn) == 3
+    lengths = np.append(found.length.ravel(), 0)[box_neighbours(board)]
     opened = lengths.max(axis=1)
     # After an outer edge of a chain of two, the opponent can decline and return the turn.
     outer = (opened == 2) & (lengths.min(axis=1) != 2)
     gives = np.where(opened >= LONG, "loony", np.where(outer, "half-hearted", "hard-hearted"))
     kinds = np.where(takes, "takes", np.where(found.safe, "safe", gives)).astype(object)
     for edge in np.flatnonzero(found.quiet & ~drawn & ~takes):  # inside the free boxes
-        left = structure_of(game, drawn | (np.arange(len(drawn)) == edge))
+        left = structure_of(board, drawn | (np.arange(len(drawn)) == edge))
         few = "half-hearted" if left.declined else "hard-hearted"
         kinds[edge] = few if left.taken <= 2 else "loony"
     return kinds.tolist()
 
 
-def _chains(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterator[Chain]:
+def _chains(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterator[Chain]:
     """Yield the free boxes, then the chains and loops in the order of their first box."""
-    beside, undrawn = box_neighbours(game), np.flatnonzero(~drawn)
+    beside, undrawn = box_neighbours(board), np.flatnonzero(~drawn)
 
     def chain(boxes: np.ndarray, kind: str) -> Chain:
         touches = np.isin(beside[undrawn], boxes).any(axis=1)

@@ -15,10 +15,10 @@ MAX_ROWS = 12  # edges in a table
 
 def format_analysis(record: Record, found: Analysis) -> str:
     """Return the board, the expected result, the chains, and a table of the best edges."""
-    game, marks = record.game, {box: "AB"[owner] for box, owner in record.owners.items()}
+    board, marks = record.board, {box: "AB"[owner] for box, owner in record.owners.items()}
     rows = [
         (
-            edge_name(game, one.edge),
+            edge_name(board, one.edge),
             one.kind,
             "" if one.prior is None else f"{one.prior:.1%}",
             one.visits or "",
@@ -30,7 +30,7 @@ def format_analysis(record: Record, found: Analysis) -> str:
     ]
     heads = ["edge", "kind", "prior", "visits", "value", "margin lost", ""]
     more = f"and {len(rows) - MAX_ROWS} edges more" if len(rows) > MAX_ROWS else ""
-    lines = [render(game, record.drawn, marks), "", *_summary(record, found), ""]
+    lines = [render(board, record.drawn, marks), "", *_summary(record, found), ""]
     return "\n".join([*lines, tabulate(rows[:MAX_ROWS], heads, disable_numparse=True), more])
 
 
@@ -49,7 +49,7 @@ def _summary(record: Record, found: Analysis) -> list[str]:
     chains = [f"{chain.kind} of {len(chain.boxes)}" for chain in found.chains]
     lines.append(f"safe edges {found.safe}; chains: {', '.join(chains) or 'none'}")
     if found.line:
-        lines.append("line " + " ".join(edge_name(record.game, edge) for edge in found.line))
+        lines.append("line " + " ".join(edge_name(record.board, edge) for edge in found.line))
     return lines
 
 

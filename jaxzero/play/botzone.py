@@ -32,7 +32,7 @@ def botzone(engine: Session, line: str) -> list[str]:
         if record.player == engine.plays and not record.is_over:
             edge = engine.choose(record)
             engine.record = record.draw(edge)
-            x, y = places(engine.game)[edge]
+            x, y = places(engine.board)[edge]
             answer = {"response": {"x": x, "y": y}}
     except (ValueError, RecursionError) as error:  # `json.dumps` of deeply nested input fails too
         answer["debug"] = str(error)
@@ -47,16 +47,16 @@ def _take_in(engine: Session, line: str) -> None:
         raise InputError("line: is not JSON") from error
     if not isinstance(said, dict):
         raise InputError("line: must be a JSON object")
-    game, record, plays = engine.game, engine.record, engine.plays
+    board, record, plays = engine.board, engine.record, engine.plays
     if "requests" in said:
         requests, responses = said["requests"], said.get("responses", [])
         if not (isinstance(requests, list) and isinstance(responses, list) and requests):
             raise InputError("requests: must be a list with at least one request")
-        asked = [_edge_at(game, request) for request in requests]
-        own = [_edge_at(game, response) for response in responses[: len(asked)]]
-        record, plays = Record(game), 0 if asked[0] is None else 1
+        asked = [_edge_at(board, request) for request in requests]
+        own = [_edge_at(board, response) for response in responses[: len(asked)]]
+        record, plays = Record(board), 0 if asked[0] is None else 1
     else:
-        asked, own = [_edge_at(game, said)], []
+        asked, own = [_edge_at(board, said)], []
         if plays is None:
             plays = 0 if asked[0] is None else 1
     for turn in zip_longest(asked, own):  # the other side's edge, then the engine's own
@@ -64,25 +64,25 @@ def _take_in(engine: Session, line: str) -> None:
             if edge is None:
                 continue
             if record.player != who:
-                raise InputError(f"{edge_name(game, edge)}: the other side was to move")
+                raise InputError(f"{edge_name(board, edge)}: the other side was to move")
             record = record.draw(edge)
     if record.moves[: len(engine.record.moves)] != engine.record.moves:
         engine.new_game()  # another game begins, with full clocks
     engine.record, engine.plays = record, plays
 
 
-def _edge_at(game: DotsAndBoxes, said: Any) -> int | None:
+def _edge_at(board: DotsAndBoxes, said: Any) -> int | None:
     """Return the edge at a place; None for a pass, -1, -1. Raises: InputError."""
     x, y = (said.get(name) for name in "xy") if isinstance(said, dict) else (None, None)
     if x == -1 and y == -1:
         return None
     # `type` and not `==`: 1.0 and True equal 1.
-    if type(x) is not int or type(y) is not int or (x, y) not in places(game):
-        raise InputError(f"x, y: {json.dumps([x, y])[:60]} is no edge of a {game} board")
-    return places(game).index((x, y))
+    if type(x) is not int or type(y) is not int or (x, y) not in places(board):
+        raise InputError(f"x, y: {json.dumps([x, y])[:60]} is no edge of a {board} board")
+    return places(board).index((x, y))
 
 
-def places(game: DotsAndBoxes) -> list[tuple[int, int]]:
+def places(board: DotsAndBoxes) -> list[tuple[int, int]]:
     """Return the place (x, y) of every edge; x counts rows."""
-    found = (place_of(game, edge) for edge in range(game.num_edges))
+    found = (place_of(board, edge) for edge in range(board.num_edges))
     return [(2 * row + (kind == "v"), 2 * col + (kind == "h")) for kind, row, col in found]

@@ -82,19 +82,19 @@ class Session:
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.new_game(self.agent.network.game)
+        self.new_game(self.agent.network.board)
 
     @property
-    def game(self) -> DotsAndBoxes:
-        return self.record.game
+    def board(self) -> DotsAndBoxes:
+        return self.record.board
 
-    def new_game(self, game: DotsAndBoxes | None = None) -> None:
+    def new_game(self, board: DotsAndBoxes | None = None) -> None:
         """Begin a game with full clocks. Raises: InputError for a board that cannot be played."""
-        game = game or self.game
-        if max(game.rows, game.cols) > LARGEST_SIDE:
-            raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
-        resize(self.agent, game, "board: this network")
-        self.record, self.plays = Record(game), None
+        board = board or self.board
+        if max(board.rows, board.cols) > LARGEST_SIDE:
+            raise InputError(f"board: {board} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
+        resize(self.agent, board, "board: this network")
+        self.record, self.plays = Record(board), None
         self.past, self.refused = [], None
         self.start_clocks(self.full)
 
@@ -133,7 +133,7 @@ class Session:
         Call `stop_pondering` before any other method of the session.
         """
         player, drawn = self._expert(), self.record.drawn
-        provable = expert.may_prove(self.game, drawn) and not self.record.is_over
+        provable = expert.may_prove(self.board, drawn) and not self.record.is_over
         if not provable or not self._programs().ready:
             return
         # One thread, because the opponent may think on the same machine.
@@ -161,7 +161,7 @@ class Session:
         begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
         if clock:
             seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
-        if (count_sides(record.game, drawn)[:-1] == 3).any():
+        if (count_sides(record.board, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
         edge = self._edge_without_compiler(drawn, seconds)
         if edge is None:
@@ -177,35 +177,35 @@ class Session:
 
     def _expert(self) -> expert.Expert:
         """Return the expert for the current board; make it at its first use."""
-        if self.game not in self._experts:
-            agent = resize(self.agent, self.game, "board: this network")
+        if self.board not in self._experts:
+            agent = resize(self.agent, self.board, "board: this network")
             made = expert.new_expert(agent, self.seconds)
-            self._experts[self.game] = made
-        return self._experts[self.game]
+            self._experts[self.board] = made
+        return self._experts[self.board]
 
     def _programs(self) -> Programs:
         """Return the programs for a decision on this board."""
-        player, game = self._expert(), self.game
+        player, board = self._expert(), self.board
 
         def make() -> None:
-            self.tell(f"compiling for {game}")
+            self.tell(f"compiling for {board}")
             expert.prepare(player)
             # `prepare` skips a known expert, but its program may be gone after many other boards.
-            player.think(expert.SIMULATIONS[0], np.zeros(game.num_edges, bool))
+            player.think(expert.SIMULATIONS[0], np.zeros(board.num_edges, bool))
             self.tell("ready")
 
-        return Programs(game, self, make)
+        return Programs(board, self, make)
 
     def _edge_without_compiler(self, drawn: np.ndarray, seconds: float) -> int | None:
         """Return None if the expert gets ready within `seconds`, else an edge by simple rules."""
         programs = self._programs()
         if programs.ready:
             return None
-        edge = exact_answer(self.game, drawn)
+        edge = exact_answer(self.board, drawn)
         if edge is not None:
             return edge
         try:
             return programs.begin().result(seconds)
         except TimeoutError:
             self.tell("still compiling: simple rules answer")
-            return int(choose_by_rules(self.game, np.zeros(1, np.uint32), drawn[None])[0])
+            return int(choose_by_rules(self.board, np.zeros(1, np.uint32), drawn[None])[0])

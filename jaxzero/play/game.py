@@ -23,16 +23,16 @@ LARGEST_SIDE = 9  # most rows or columns of a board for engine and page
 class Record:
     """One game: the edges drawn so far, in order. All other facts follow from them."""
 
-    game: DotsAndBoxes
+    board: DotsAndBoxes
     moves: tuple[int, ...] = ()
     start: tuple[int, ...] = ()  # edges drawn before the game; boxes closed by them have no owner
 
     def draw(self, edge: int) -> Record:
         """Return the record with one more move. Raises: InputError for an illegal edge."""
-        if not 0 <= edge < self.game.num_edges:
-            raise InputError(f"edge {edge} is not on a {self.game} board")
+        if not 0 <= edge < self.board.num_edges:
+            raise InputError(f"edge {edge} is not on a {self.board} board")
         if self.drawn[edge]:
-            raise InputError(f"edge {edge_name(self.game, edge)} is already drawn")
+            raise InputError(f"edge {edge_name(self.board, edge)} is already drawn")
         return replace(self, moves=(*self.moves, edge))
 
     def cut(self, plies: int) -> Record:
@@ -42,7 +42,7 @@ class Record:
     @cached_property
     def drawn(self) -> np.ndarray:
         """The edges on the board: [A] bool."""
-        drawn = np.zeros(self.game.num_edges, bool)
+        drawn = np.zeros(self.board.num_edges, bool)
         drawn[[*self.start, *self.moves]] = True
         return drawn
 
@@ -52,8 +52,8 @@ class Record:
 
     @property
     def boxes_left(self) -> int:
-        closed = count_sides(self.game, self.drawn)[: self.game.num_boxes] == 4
-        return self.game.num_boxes - int(closed.sum())
+        closed = count_sides(self.board, self.drawn)[: self.board.num_boxes] == 4
+        return self.board.num_boxes - int(closed.sum())
 
     @property
     def owners(self) -> dict[int, int]:
@@ -78,7 +78,7 @@ class Record:
 
     @cached_property
     def _replayed(self) -> tuple[list[int], dict[int, int]]:
-        return play_moves(self.game, self.start, self.moves)
+        return play_moves(self.board, self.start, self.moves)
 
     def state(self) -> State:
         """Return the position as a batch of one: leaves [1, ...]."""
@@ -125,7 +125,7 @@ def choose_when_ready(
     If `exact`, the solver answers instead while they are not, where few edges are left.
     """
     if exact and not programs.ready:
-        edge = exact_answer(record.game, record.drawn)
+        edge = exact_answer(record.board, record.drawn)
         if edge is not None:
             return edge
     programs.get()
@@ -140,15 +140,15 @@ def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
     return record
 
 
-def warm_up(player: Player, game: DotsAndBoxes) -> None:
+def warm_up(player: Player, board: DotsAndBoxes) -> None:
     """Compile the programs of a player on a board. Raises: InputError if it cannot play there."""
     # A position with one undrawn edge has the shortest search.
-    choose(player, Record(game, tuple(range(game.num_edges - 1))), 0)
+    choose(player, Record(board, tuple(range(board.num_edges - 1))), 0)
 
 
-def programs_of(player: Player, game: DotsAndBoxes) -> Programs:
+def programs_of(player: Player, board: DotsAndBoxes) -> Programs:
     """Return the programs of a player on a board."""
-    return Programs(game, player, partial(warm_up, player, game))
+    return Programs(board, player, partial(warm_up, player, board))
 
 
 def boxes_text(number: int) -> str:

@@ -69,7 +69,7 @@ def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
     sides = rows, rows if cols is None else cols
     if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
         raise InputError(f"size: {' '.join(sides)!r} must be rows and columns")
-    engine.new_game(asked_board(*map(int, sides), engine.game))
+    engine.new_game(asked_board(*map(int, sides), engine.board))
     engine.get_ready()  # now, because no clock runs before the answer
 
 
@@ -80,7 +80,7 @@ def _play(engine: Session, *edges: str) -> None:
     record = engine.record
     for name in names:
         _check_turn(record, player)
-        record = record.draw(parse_edge(engine.game, name))
+        record = record.draw(parse_edge(engine.board, name))
     engine.go_on(record)
 
 
@@ -97,7 +97,7 @@ def _undo(engine: Session) -> str:
 
 
 def _names(engine: Session, edges: list[int]) -> str:
-    return " ".join(edge_name(engine.game, edge) for edge in edges)
+    return " ".join(edge_name(engine.board, edge) for edge in edges)
 
 
 def _split_colour(words: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
@@ -117,14 +117,14 @@ def _showboard(engine: Session) -> str:
     first, second = record.score
     state = "over" if record.is_over else f"{COLOURS[record.player]} to move"
     # An empty line would end the answer, so it gets a dot.
-    lines = (line or "." for line in render(record.game, record.drawn, marks).splitlines())
+    lines = (line or "." for line in render(record.board, record.drawn, marks).splitlines())
     board = "\n".join(lines)
     return f"\n{board}\nb {first} : {second} w, {state}"
 
 
 def _analyze(engine: Session) -> str:
     record = engine.record
-    agent = resize(engine.agent, engine.game, "board: this network")
+    agent = resize(engine.agent, engine.board, "board: this network")
     found = analyse(agent, record.drawn, record.margin, ANALYSIS_SIMULATIONS, engine.seconds)
     return json.dumps(to_json(found))
 

@@ -13,11 +13,13 @@ from jaxzero.play.looking import line_of_play
 from jaxzero.solver import small
 
 
-def exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: Sequence[int] = ()) -> tuple[int, ...]:
+def exact_line(
+    board: DotsAndBoxes, drawn: np.ndarray, first: Sequence[int] = ()
+) -> tuple[int, ...]:
     """Return the edges `first` and perfect play to the end after them, where few edges are left."""
     line, drawn = [*first], with_drawn(drawn, first)
     while not drawn.all():
-        line.append(int(small.small_values(game, drawn).argmax()))
+        line.append(int(small.small_values(board, drawn).argmax()))
         drawn[line[-1]] = True
     return tuple(line)
 
@@ -28,13 +30,13 @@ def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tup
     Boxes that are already closed get None. After `line` the network plays without a search. Once
     few edges are left, play is perfect.
     """
-    game = agent.network.game
+    board = agent.network.board
     before_end = max(int(np.count_nonzero(~drawn)) - small.MAX_UNDRAWN, 1)
     moves = tuple(line[:before_end])
     moves += line_of_play(agent, with_drawn(drawn, moves), edges=before_end - len(moves))
-    moves = exact_line(game, drawn, moves)
-    _, owners = play_moves(game, np.flatnonzero(drawn).tolist(), moves)
-    return tuple(owners.get(box) for box in range(game.num_boxes))
+    moves = exact_line(board, drawn, moves)
+    _, owners = play_moves(board, np.flatnonzero(drawn).tolist(), moves)
+    return tuple(owners.get(box) for box in range(board.num_boxes))
 
 
 def with_drawn(drawn: np.ndarray, edges: Sequence[int]) -> np.ndarray:

@@ -34,17 +34,17 @@ class PositionEvaluation(NamedTuple):
     chances: jax.Array  # [M] float32, probabilities of `margins`
 
 
-def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
+def structure_of(board: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool as NumPy arrays."""
-    return Structure(*call(game, partial(structure, game), drawn))
+    return Structure(*call(board, partial(structure, board), drawn))
 
 
-def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+def moves_of(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return the move of the quiet game for each edge of a quiet position: [A] int32.
 
     Drawn edges get -1. The outer edges of a chain of two get -1 too: its middle edge is better.
     """
-    return call(game, partial(_moves, game), drawn)[0]
+    return call(board, partial(_moves, board), drawn)[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> PositionEvaluation:
@@ -68,19 +68,19 @@ def line_of_play(
 
 def prepare(agent: Agent) -> None:
     """Compile the programs of the functions above."""
-    game = agent.network.game
+    board = agent.network.board
     for look in (
         partial(single.think, agent, simulations=1),  # first, because players use it too
-        partial(structure_of, game),
-        partial(moves_of, game),
+        partial(structure_of, board),
+        partial(moves_of, board),
         partial(look_at, agent),
         partial(line_of_play, agent, edges=1),
     ):
-        look(np.zeros(game.num_edges, bool))
+        look(np.zeros(board.num_edges, bool))
 
 
-def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
-    same = equivalence(game, structure(game, drawn))
+def _moves(board: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
+    same = equivalence(board, structure(board, drawn))
     return (jnp.where(same.as_good, same.canonical, -1),)
 
 
@@ -88,25 +88,25 @@ def _look(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
 ) -> PositionEvaluation:
     """Evaluate one position and the positions after each of its edges in one batch of A + 1."""
-    game, rules = network.game, game_of(settings)
-    boards = drawn[None] | jnp.eye(game.num_edges + 1, game.num_edges, -1, dtype=bool)
+    board, rules = network.board, game_of(settings)
+    boards = drawn[None] | jnp.eye(board.num_edges + 1, board.num_edges, -1, dtype=bool)
     zeros = jnp.zeros(len(boards), jnp.int32)
-    view = jax.vmap(partial(rules.view, game))(boards)
+    view = jax.vmap(partial(rules.view, board))(boards)
     searched = jax.vmap(rules.searched)(State(boards, zeros, zeros), view)
     prepared = inference_copy(network, params, len(boards))
     prediction = network.apply(
         prepared, searched.drawn, jax.vmap(rules.structure_of_searched)(view)
     )
-    value = jnp.where(is_over(searched), 0.0, expected_margin(game, prediction))
+    value = jnp.where(is_over(searched), 0.0, expected_margin(board, prediction))
     whole = jax.vmap(rules.total)(view, value, value)
-    closed = jax.vmap(partial(boxes_closed, game))(boards)
+    closed = jax.vmap(partial(boxes_closed, board))(boards)
     closed = closed[1:] - closed[0]
     values = closed + jnp.where(closed > 0, whole[1:], -whole[1:])
     own = jax.tree.map(lambda field: field[0], view)
-    logits = rules.prior(game, own, prediction.policy_logits[0])
-    bins = jax.vmap(partial(rules.total, own, value[0]))(margin_bins(game).astype(jnp.float32))
+    logits = rules.prior(board, own, prediction.policy_logits[0])
+    bins = jax.vmap(partial(rules.total, own, value[0]))(margin_bins(board).astype(jnp.float32))
     return PositionEvaluation(
-        prior=rules.target(game, own, jax.nn.softmax(logits)),
+        prior=rules.target(board, own, jax.nn.softmax(logits)),
         values=jnp.where(drawn, -jnp.inf, values),
         value=whole[0],
         margins=bins,

@@ -40,7 +40,7 @@ def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> No
     """
     temperature, mode, save, seed = options.temperature, options.mode, options.save, options.seed
     loaded = [source and source.load() for source in sources]
-    boards = [one.agent.network.game for one in loaded if one]
+    boards = [one.agent.network.board for one in loaded if one]
     game = choose_game(options.load, options.rows, options.cols, boards)
     board = game.board
     if save is not None and mode != "dual":
@@ -75,7 +75,7 @@ def fitted(
 ) -> Agent:
     """Return a network for this board, and print what it is. Raises: InputError."""
     agent = resize(loaded.agent, board, f"{source.field}: {source.name}")
-    trained_on = loaded.agent.network.game
+    trained_on = loaded.agent.network.board
     alone = f", trained on {trained_on} alone" if board != trained_on else ""
     print(f"{source.field}: {source.name}, iteration {loaded.iteration}{alone}")
     return replace(agent, temperature=temperature)

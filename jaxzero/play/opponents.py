@@ -18,10 +18,10 @@ from jaxzero.solver.small import exact_answer
 
 
 @lru_cache(maxsize=8)
-def agent_of(game: DotsAndBoxes) -> Agent:
+def agent_of(board: DotsAndBoxes) -> Agent:
     """Return the pretrained network of a board, else the one that plays its size best."""
-    name = OWN_NETWORK.get(str(game), "7x7" if game.num_boxes > LARGE else "5x5")
-    return resize(load_weights(name).agent, game, f"weights: {name}")
+    name = OWN_NETWORK.get(str(board), "7x7" if board.num_boxes > LARGE else "5x5")
+    return resize(load_weights(name).agent, board, f"weights: {name}")
 
 
 # The boards that a network was trained on. The 5x5 network is stronger on 4x4 than `4x4`; the 7x7
@@ -40,39 +40,39 @@ def level_facts() -> list[dict[str, str | int]]:
 
 
 @lru_cache(maxsize=64)
-def player_of(level: str, game: DotsAndBoxes) -> Player:
+def player_of(level: str, board: DotsAndBoxes) -> Player:
     """Return the player of a level, made once for a board."""
-    return make_player(f"level:{level}", game, agent_of(game))
+    return make_player(f"level:{level}", board, agent_of(board))
 
 
-def programs_of(level: str, game: DotsAndBoxes) -> Programs:
+def programs_of(level: str, board: DotsAndBoxes) -> Programs:
     """Return the programs of a level on a board. Raises: InputError for an unknown level."""
-    return Programs(game, find_level(level), lambda: warm_up(player_of(level, game), game))
+    return Programs(board, find_level(level), lambda: warm_up(player_of(level, board), board))
 
 
-def analysis_programs(game: DotsAndBoxes) -> Programs:
+def analysis_programs(board: DotsAndBoxes) -> Programs:
     """Return the programs of an analysis of a board."""
 
     def make() -> None:
-        prepare(agent_of(game))
-        if can_solve(game):
-            solve(game, range(game.num_edges - 1))
+        prepare(agent_of(board))
+        if can_solve(board):
+            solve(board, range(board.num_edges - 1))
 
-    return Programs(game, "analysis", make)
+    return Programs(board, "analysis", make)
 
 
 def play_level(level: str, record: Record, seed: int) -> Record:
     """Let a level draw edges until the turn passes or the game is over."""
-    game = record.game
+    board = record.board
 
     def choose_edge(here: Record) -> int:
-        return choose(player_of(level, game), here, seed)
+        return choose(player_of(level, board), here, seed)
 
-    programs, exact = programs_of(level, game), draws_best(find_level(level).player)
+    programs, exact = programs_of(level, board), draws_best(find_level(level).player)
     return draw_turn(record, lambda here: choose_when_ready(programs, choose_edge, here, exact))
 
 
 def exact_answers(level: str, record: Record) -> bool:
     """Return whether the exact solver answers for a level at once. Raises: InputError."""
     best = draws_best(find_level(level).player)
-    return best and exact_answer(record.game, record.drawn) is not None
+    return best and exact_answer(record.board, record.drawn) is not None

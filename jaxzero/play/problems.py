@@ -35,7 +35,7 @@ Rng = np.random.Generator
 class Problem(NamedTuple):
     """A position, the question about it and the proven answers."""
 
-    game: DotsAndBoxes
+    board: DotsAndBoxes
     drawn: np.ndarray  # [A] bool, edges on the board
     kind: str  # the kind of answer: edge or count
     answers: dict[str, int]  # {edge: boxes it loses}, or {"count": number}
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the problem as JSON data for the page."""
         start = np.flatnonzero(self.drawn).tolist()
-        game = {"rows": self.game.rows, "cols": self.game.cols, "start": start, "moves": []}
+        game = {"rows": self.board.rows, "cols": self.board.cols, "start": start, "moves": []}
         return {"game": game, **{name: getattr(self, name) for name in self._fields[2:]}}
 
 
@@ -63,55 +63,55 @@ def count_chains(rng: Rng) -> Iterator[Problem]:
 
     The rating is 600, plus 80 for each chain or loop, 150 more for a loop, 10 for each box.
     """
-    for game, drawn, regions in chain_positions(rng):
-        moves = exact_moves(game, drawn)
+    for board, drawn, regions in chain_positions(rng):
+        moves = exact_moves(board, drawn)
         if moves is not None:
             count = sum(region.size >= LONG and not region.is_loop for region in regions)
             loops = sum(region.is_loop for region in regions)
-            rating = LOWEST + 80 * len(regions) + 150 * loops + 10 * game.num_boxes
+            rating = LOWEST + 80 * len(regions) + 150 * loops + 10 * board.num_boxes
             known = "count", {"count": count}, int(moves.max()), rating, "count"
-            yield Problem(game, drawn, *known, tuple(region.to_json() for region in regions))
+            yield Problem(board, drawn, *known, tuple(region.to_json() for region in regions))
 
 
 def hand_back(rng: Rng) -> Iterator[Problem]:
     """Yield positions with an opened chain or loop: take all, or leave two or four boxes?"""
-    for game, drawn, regions in chain_positions(rng):
+    for board, drawn, regions in chain_positions(rng):
         large = [region for region in regions if region.size >= LONG]
         if large and len(regions) > 1:
-            yield from opened(game, drawn, large[rng.integers(len(large))])
+            yield from opened(board, drawn, large[rng.integers(len(large))])
 
 
 def right_parity(rng: Rng) -> Iterator[Problem]:
     """Yield positions with a few safe edges; some of them are right and some are wrong."""
-    for game, order in careful_games(rng):
-        drawn = drawn_edges(game, order[: -rng.integers(1, 5)])
-        safe = np.flatnonzero(~drawn & (fullest_beside(game, drawn) < 2))
-        yield from graded(game, drawn, exact_moves(game, drawn), "parity", safe)
+    for board, order in careful_games(rng):
+        drawn = drawn_edges(board, order[: -rng.integers(1, 5)])
+        safe = np.flatnonzero(~drawn & (fullest_beside(board, drawn) < 2))
+        yield from graded(board, drawn, exact_moves(board, drawn), "parity", safe)
 
 
 def with_loops(rng: Rng) -> Iterator[Problem]:
     """Yield positions with loops: which region to open, or whether to leave four boxes?"""
-    for game, drawn, regions in chain_positions(rng):
+    for board, drawn, regions in chain_positions(rng):
         loops = [region for region in regions if region.is_loop]
         if not loops or len(regions) == 1:
             continue
         if rng.random() < 0.5:
-            yield from opened(game, drawn, loops[0])
+            yield from opened(board, drawn, loops[0])
             continue
-        moves = exact_moves(game, drawn)
+        moves = exact_moves(board, drawn)
         if moves is not None:
             best = next(region for region in regions if moves[region.edges].max() == moves.max())
             smallest = best.size == regions[0].size
-            yield from graded(game, drawn, moves, "open_smallest" if smallest else "open_loop")
+            yield from graded(board, drawn, moves, "open_smallest" if smallest else "open_loop")
 
 
 def openings(rng: Rng) -> Iterator[Problem]:
     """Yield solved positions of the first half of games on 5x5, under random symmetries."""
-    game = DotsAndBoxes(5, 5)
+    board = DotsAndBoxes(5, 5)
     drawn, moves = early_positions()
     for row in rng.permutation(len(drawn)):
-        image = rng.choice(edge_permutations(game))
-        yield from graded(game, drawn[row][image], moves[row][image], "opening")
+        image = rng.choice(edge_permutations(board))
+        yield from graded(board, drawn[row][image], moves[row][image], "opening")
 
 
 @lru_cache(maxsize=1)
@@ -129,9 +129,9 @@ def berlekamp(rng: Rng) -> Iterator[Problem]:
     """Yield the problems of Berlekamp's book that are solved at once, under random symmetries."""
     problems = json.loads((DATA / "berlekamp.json").read_text())
     for problem in rng.permutation(problems):
-        game = DotsAndBoxes(problem["rows"], problem["cols"])
-        drawn = drawn_edges(game, problem["drawn"])[rng.choice(edge_permutations(game))]
-        yield from graded(game, drawn, exact_moves(game, drawn), "opening")
+        board = DotsAndBoxes(problem["rows"], problem["cols"])
+        drawn = drawn_edges(board, problem["drawn"])[rng.choice(edge_permutations(board))]
+        yield from graded(board, drawn, exact_moves(board, drawn), "opening")
 
 
 THEMES: dict[str, Callable[[Rng], Iterator[Problem]]] = {
@@ -171,44 +171,46 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
     """
     for number in rng.integers(len(BOARDS), size=GAMES):
         check_cancelled()
-        game, order = BOARDS[number], []
-        neighbours = box_neighbours(game).tolist()
-        sides = [0] * game.num_boxes + [-game.num_edges]  # drawn sides; the outside never fills up
-        for edge in rng.permutation(game.num_edges).tolist():
+        board, order = BOARDS[number], []
+        neighbours = box_neighbours(board).tolist()
+        sides = [0] * board.num_boxes + [
+            -board.num_edges
+        ]  # drawn sides; the outside never fills up
+        for edge in rng.permutation(board.num_edges).tolist():
             one, other = neighbours[edge]
             if sides[one] < 2 and sides[other] < 2:
                 sides[one], sides[other] = sides[one] + 1, sides[other] + 1
                 order.append(edge)
-        yield game, order
+        yield board, order
 
 
 def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[Region]]]:
     """Yield positions with only chains and loops, with their regions, the smallest first."""
-    for game, order in careful_games(rng):
-        drawn = drawn_edges(game, order)
-        if (drawn[box_sides_table(game)].sum(axis=1) == 2).all():
-            regions = find_regions(game, drawn)
-            yield game, drawn, sorted(regions, key=lambda region: region.size)
+    for board, order in careful_games(rng):
+        drawn = drawn_edges(board, order)
+        if (drawn[box_sides_table(board)].sum(axis=1) == 2).all():
+            regions = find_regions(board, drawn)
+            yield board, drawn, sorted(regions, key=lambda region: region.size)
 
 
-def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
+def find_regions(board: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
     """Yield the chains and loops, found as undrawn edges that boxes connect."""
-    sides, neighbours = box_sides_table(game), box_neighbours(game)
+    sides, neighbours = box_sides_table(board), box_neighbours(board)
     left = set(np.flatnonzero(~drawn).tolist())
     while left:
         boxes, edges, new = set(), set(), {min(left)}
         while new:
             edges |= new
-            boxes.update(box for box in neighbours[list(new)].flat if box < game.num_boxes)
+            boxes.update(box for box in neighbours[list(new)].flat if box < board.num_boxes)
             new = {edge for edge in sides[list(boxes)].flat if not drawn[edge]} - edges
         left -= edges
         yield Region(sorted(map(int, boxes)), sorted(map(int, edges)))
 
 
-def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
+def exact_moves(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
     """Return the value of drawing each edge [A]; None if the solver reaches its node limit."""
     table = new_table(TABLE_ENTRIES)
-    lower, upper = move_bounds(game, drawn, node_limit=NODE_LIMIT, table=table)
+    lower, upper = move_bounds(board, drawn, node_limit=NODE_LIMIT, table=table)
     return lower if (lower == upper).all() else None
 
 
@@ -220,30 +222,30 @@ def load_solver() -> None:
 SOLVER = Programs(DotsAndBoxes(5, 5), "solver", load_solver)  # with the first board of the page
 
 
-def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:
+def opened(board: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:
     """Open a region, take all but its last boxes, and yield the decision about the last boxes.
 
     A chain is opened at an end, so its last two boxes can be left. A loop can leave four boxes.
     """
     drawn, kept = drawn.copy(), 4 if region.is_loop else 2
-    drawn[max(region.edges, key=lambda edge: box_neighbours(game)[edge].max())] = True
+    drawn[max(region.edges, key=lambda edge: box_neighbours(board)[edge].max())] = True
     for _ in range(region.size - kept):
-        drawn[closing_edges(game, drawn)[0]] = True
-    moves, closing = exact_moves(game, drawn), closing_edges(game, drawn)
+        drawn[closing_edges(board, drawn)[0]] = True
+    moves, closing = exact_moves(board, drawn), closing_edges(board, drawn)
     if moves is not None:
         leave = "leave_four" if region.is_loop else "leave_two"
         takes = moves[closing].max() == moves.max()
         left = [edge for edge in region.edges if not drawn[edge]]
-        yield from graded(game, drawn, moves, "take_all" if takes else leave, left)
+        yield from graded(board, drawn, moves, "take_all" if takes else leave, left)
 
 
-def closing_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+def closing_edges(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return the edges that close a box of a position [A] bool."""
-    return np.flatnonzero(~drawn & (fullest_beside(game, drawn) == 3))
+    return np.flatnonzero(~drawn & (fullest_beside(board, drawn) == 3))
 
 
 def graded(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     drawn: np.ndarray,
     moves: np.ndarray | None,
     reason: str,
@@ -266,8 +268,8 @@ def graded(
     if not np.isin(right, choice).all() or np.isin(choice, right).all():
         return
     losses = best - moves[edges]
-    missed = np.mean(moves[simple_edges(game, drawn)] < best)
+    missed = np.mean(moves[simple_edges(board, drawn)] < best)
     rating = LOWEST + 700 * missed + 300 * np.mean(losses > 0) + 12 * len(edges)
     rating = min(HIGHEST, rating + 200 / losses[losses > 0].mean())
     answers = dict(zip(map(str, edges.tolist()), losses.tolist(), strict=True))
-    yield Problem(game, drawn, "edge", answers, int(best), round(rating), reason)
+    yield Problem(board, drawn, "edge", answers, int(best), round(rating), reason)

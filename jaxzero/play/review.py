@@ -52,7 +52,7 @@ def review(
         here = record.cut(ply)
         value, exact, best = 0.0, True, None
         if not here.is_over:
-            proof = prove(here.game, here.drawn, seconds) if seconds else None
+            proof = prove(here.board, here.drawn, seconds) if seconds else None
             if proof:
                 value, best = float(proof.value), proof.best[0]
             else:
@@ -76,7 +76,7 @@ def phase_of(here: Record) -> str:
     undrawn = ~here.drawn
     if 3 * undrawn.sum() >= 2 * len(undrawn):
         return PHASES[0]
-    is_safe = fullest_beside(here.game, here.drawn)[undrawn] < 2
+    is_safe = fullest_beside(here.board, here.drawn)[undrawn] < 2
     return PHASES[1 if is_safe.any() else 2]
 
 

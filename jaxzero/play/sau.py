@@ -60,7 +60,7 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
                 engine.new_game()
                 engine.plays = 0 if colour == "black" else 1
             case ["move", *said]:
-                _take_turn(engine, sau_edges(engine.game, said))
+                _take_turn(engine, sau_edges(engine.board, said))
             case ["error", *_]:
                 if refused is None:  # the engine's last answer was no move
                     return []
@@ -81,7 +81,7 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
     if record.is_over or record.player != engine.plays:
         return []
     engine.refused = refused if message[0] == "error" else set()
-    return [sau_message(engine.game, engine.play_turn())]
+    return [sau_message(engine.board, engine.play_turn())]
 
 
 def _take_turn(engine: Session, edges: list[int]) -> None:
@@ -91,7 +91,7 @@ def _take_turn(engine: Session, edges: list[int]) -> None:
         raise InputError("move: no game has begun")
     for edge in edges:
         if record.player == plays or record.is_over:
-            name = edge_name(engine.game, edge)
+            name = edge_name(engine.board, edge)
             raise InputError(f"move: {name} comes after the turn has passed")
         record = record.draw(edge)
     if record.player != plays and not record.is_over:
@@ -99,27 +99,27 @@ def _take_turn(engine: Session, edges: list[int]) -> None:
     engine.go_on(record)
 
 
-def sau_message(game: DotsAndBoxes, edges: list[int]) -> str:
+def sau_message(board: DotsAndBoxes, edges: list[int]) -> str:
     """Return the message of a turn, such as `move 2 AABBCA`."""
-    names = sau_names(game)
+    names = sau_names(board)
     return f"move {len(edges)} {''.join(names[edge] for edge in edges)}"
 
 
-def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
+def sau_edges(board: DotsAndBoxes, said: list[str]) -> list[int]:
     """Return the edges of a move message, given its words after `move`. Raises: InputError."""
     if len(said) != 2 or not said[0].isdecimal() or len(said[1]) != 3 * int(said[0]):
         raise InputError(f"move: {' '.join(said)[:60]!r} must be a number and as many edges")
-    names = sau_names(game)
+    names = sau_names(board)
     parts = [said[1][i : i + 3] for i in range(0, len(said[1]), 3)]
     for part in parts:
         if part not in names:
-            raise InputError(f"move: {part!r} is no edge of a {game} board")
+            raise InputError(f"move: {part!r} is no edge of a {board} board")
     return [names.index(part) for part in parts]
 
 
-def sau_names(game: DotsAndBoxes) -> list[str]:
+def sau_names(board: DotsAndBoxes) -> list[str]:
     """Return the names of all edges in the order of their numbers."""
-    return [sau_name(*place_of(game, edge)) for edge in range(game.num_edges)]
+    return [sau_name(*place_of(board, edge)) for edge in range(board.num_edges)]
 
 
 def sau_name(kind: str, row: int, col: int) -> str:

@@ -54,7 +54,7 @@ class Setup:
 
     def choose(self, player: Player, record: Record) -> int:
         """Return the edge that a player draws."""
-        programs = programs_of(player, record.game)
+        programs = programs_of(player, record.board)
         return choose_when_ready(
             programs, lambda here: choose(player, here, self.seed), record, self.exact
         )
@@ -94,7 +94,7 @@ def _decide(record: Record, setup: Setup) -> Record:
     while True:
         entry = setup.read(PROMPT)
         try:
-            found = find_entry(record.game, entry)
+            found = find_entry(record.board, entry)
             after = record.draw(found) if isinstance(found, int) else _obey(found, record, setup)
         except ValueError as error:
             setup.write(str(error))
@@ -103,7 +103,7 @@ def _decide(record: Record, setup: Setup) -> Record:
             return after
 
 
-def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
+def find_entry(board: DotsAndBoxes, entry: str) -> int | str:
     """Return the edge or the command that an entry names.
 
     Raises: ValueError, with the entry, for anything else.
@@ -115,7 +115,7 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
     if not word:
         raise InputError("enter an edge such as h0,0, or help")
     if re.search(r"\d", word):
-        return parse_edge(game, word)
+        return parse_edge(board, word)
     raise InputError(
         f"{word!r} is neither an edge nor a command "
         f"(edges are named like h0,0; commands: {', '.join(WORDS)})"
@@ -134,8 +134,8 @@ def _obey(command: str, record: Record, setup: Setup) -> Record:
         case "hint":
             setup.write(hint(record, setup))
         case "solve":
-            solved = solve_position(record.game, record.drawn, setup.seconds)
-            setup.write(describe(record.game, solved))
+            solved = solve_position(record.board, record.drawn, setup.seconds)
+            setup.write(describe(record.board, solved))
         case "board":
             setup.write(position_text(record, setup.sides))
         case "help":
@@ -150,21 +150,21 @@ def _obey(command: str, record: Record, setup: Setup) -> Record:
 def hint(record: Record, setup: Setup) -> str:
     """Return a line with a best edge if the solver finds one, else with the opponent's choice."""
     try:
-        best = solve(record.game, record.drawn, seconds=setup.seconds).best
+        best = solve(record.board, record.drawn, seconds=setup.seconds).best
     except InputError:  # the board is too large for the solver
         best = ()
     if best:
         why = "the best edge" if len(best) == 1 else f"one of {len(best)} best edges"
-        return f"hint: {edge_name(record.game, best[0])} ({why}, proven)"
+        return f"hint: {edge_name(record.board, best[0])} ({why}, proven)"
     player = next(side.player for side in setup.sides if side.player)
     edge = setup.choose(player, record)
-    return f"hint: {edge_name(record.game, edge)} (what {player.name} would draw)"
+    return f"hint: {edge_name(record.board, edge)} (what {player.name} would draw)"
 
 
 def position_text(record: Record, sides: Sides) -> str:
     """Return the board, the score and the side to move."""
     marks = {box: sides[owner].mark for box, owner in record.owners.items()}
-    board = render(record.game, record.drawn, marks)
+    board = render(record.board, record.drawn, marks)
     if record.is_over:
         return f"\n{board}\n"
     side = sides[record.player]
@@ -182,7 +182,7 @@ def score_text(record: Record, sides: Sides) -> str:
 def turn_text(before: Record, after: Record, sides: Sides) -> str:
     """Return one line with the moves of a player's turn."""
     moves = after.moves[len(before.moves) :]
-    names = ", ".join(edge_name(after.game, edge) for edge in moves)
+    names = ", ".join(edge_name(after.board, edge) for edge in moves)
     closed = before.boxes_left - after.boxes_left
     ending = f" and closes {boxes_text(closed)}" if closed else ""
     return f"{sides[before.player].name} draws {names}{ending}"

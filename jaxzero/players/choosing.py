@@ -30,21 +30,21 @@ Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to moves [
 Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], their views [B])
 
 
-def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
+def choose(board: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
     """Choose an edge in every position of a batch (State [B]), with or without free boxes."""
-    chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
+    chex.assert_shape(state.drawn, (None, board.num_edges), custom_message="state.drawn")
     rules = game_of(settings)
-    view = jax.vmap(partial(rules.view, game))(state.drawn)
+    view = jax.vmap(partial(rules.view, board))(state.drawn)
     searched = jax.vmap(rules.searched)(state, view)
     move, value, _ = chooser(searched, view)
     value = jnp.where(is_over(searched), 0.0, value)
-    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
+    edge = jax.vmap(partial(rules.edge_to_draw, board))(state.drawn, view, value, move)
     quiet = Choice(move, value) if settings.nodes == "quiet" else None
     return Choice(edge, jax.vmap(rules.total)(view, value, value), quiet)
 
 
 def by_search(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     settings: SearchConfig,
     evaluator: PositionEvaluator,
     params: chex.ArrayTree,
@@ -56,10 +56,10 @@ def by_search(
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
         found = search(
-            game, settings, evaluator, params, key, state, rounds, view=view, gumbel_scale=0.0
+            board, settings, evaluator, params, key, state, rounds, view=view, gumbel_scale=0.0
         )
         move = found.edge if pick is None else pick(jnp.log(found.policy))
-        return Choice(move, found.value * game.num_boxes)
+        return Choice(move, found.value * board.num_boxes)
 
     return chooser
 
@@ -68,13 +68,13 @@ def by_policy(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, pick: Pick | None = None
 ) -> Chooser:
     """Return a chooser by the network without search: the likeliest move, or that of `pick`."""
-    game, rules = network.game, game_of(settings)
+    board, rules = network.board, game_of(settings)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
         found = jax.vmap(rules.structure_of_searched)(view)
         prediction = network.apply(params, state.drawn, found)
-        logits = jax.vmap(partial(rules.prior, game))(view, prediction.policy_logits)
+        logits = jax.vmap(partial(rules.prior, board))(view, prediction.policy_logits)
         move = jnp.argmax(logits, axis=-1).astype(jnp.int32) if pick is None else pick(logits)
-        return Choice(move, expected_margin(game, prediction))
+        return Choice(move, expected_margin(board, prediction))
 
     return chooser

@@ -60,7 +60,7 @@ class Expert:
 
     @property
     def board(self) -> DotsAndBoxes:
-        return self.agent.network.game
+        return self.agent.network.board
 
 
 def new_expert(agent: Agent, seconds: float) -> Expert:
@@ -108,15 +108,15 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
             problem.stop()
 
 
-def may_prove(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
+def may_prove(board: DotsAndBoxes, drawn: np.ndarray) -> bool:
     """Return whether the expert tries to prove a position [A] bool."""
-    return np.count_nonzero(~drawn) <= PROVEN_UNDRAWN and endgame.can_solve(game)
+    return np.count_nonzero(~drawn) <= PROVEN_UNDRAWN and endgame.can_solve(board)
 
 
 def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
     """Return the problem of a position [A] bool, with the shared table of its board."""
-    game = expert.board
-    return proof.new_problem(game, drawn, _table(game, expert.entries), threads)
+    board = expert.board
+    return proof.new_problem(board, drawn, _table(board, expert.entries), threads)
 
 
 def preference(opinion: SearchOutput, drawn: np.ndarray) -> list[int]:
@@ -129,13 +129,13 @@ def preference(opinion: SearchOutput, drawn: np.ndarray) -> list[int]:
 def prepare(expert: Expert) -> None:
     """Compile search and solver, and measure the speed of the search."""
     if SIMULATIONS[0] not in expert.durations:
-        game = expert.board
-        if endgame.can_solve(game):
-            last_ply = np.arange(game.num_edges) > 0
-            problem = proof.new_problem(game, last_ply, endgame.new_table(2))
+        board = expert.board
+        if endgame.can_solve(board):
+            last_ply = np.arange(board.num_edges) > 0
+            problem = proof.new_problem(board, last_ply, endgame.new_table(2))
             proof.prove_value(problem, 0.0)
             proof.first_worth(problem, problem.value, [0])
-        empty = np.zeros(game.num_edges, bool)
+        empty = np.zeros(board.num_edges, bool)
         single.think(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):
             expert.think(SIMULATIONS[0], empty)
@@ -150,12 +150,12 @@ def longest(expert: Expert, share: float) -> int:
 
 
 @cache
-def _turn(game: DotsAndBoxes) -> threading.Lock:
+def _turn(board: DotsAndBoxes) -> threading.Lock:
     """Return the lock of a board: one decision at a time, because experts share the table."""
     return threading.Lock()
 
 
 @lru_cache(maxsize=2)
-def _table(_game: DotsAndBoxes, entries: int) -> TranspositionTable:
+def _table(_board: DotsAndBoxes, entries: int) -> TranspositionTable:
     """Return the transposition table of a board, kept between moves."""
     return endgame.new_table(entries)

@@ -120,7 +120,7 @@ _bits = jax.jit(jax.vmap(partial(jax.random.bits, dtype=jnp.uint32)))
 
 
 def make_player(
-    name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
+    name: str, board: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
 ) -> Player:
     """Return the player that `name` describes, such as `greedy` or `search:64`.
 
@@ -132,16 +132,16 @@ def make_player(
     if kind not in kinds:
         raise InputError(f"{field}: {name!r} is unknown (known: {', '.join(KNOWN)})")
     try:
-        return replace(_make(kind, argument, name, game, agent), board=game)
+        return replace(_make(kind, argument, name, board, agent), board=board)
     except InputError as error:
         raise InputError(f"{field}: {name!r}: {error}") from error
 
 
 def make_players(
-    names: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
+    names: str, board: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
 ) -> list[Player]:
     """Return the players named in a comma-separated list; errors name the option `field`."""
-    return [make_player(name, game, agent, field) for name in split_list(field, names)]
+    return [make_player(name, board, agent, field) for name in split_list(field, names)]
 
 
 def split_list(field: str, text: str) -> list[str]:
@@ -161,7 +161,7 @@ def name_shown(player: str, network: str, networks: int) -> str:
     return f"{player} of {network}" if networks > 1 and player.startswith(LEARNT) else player
 
 
-def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+def _make(kind: str, argument: str, name: str, board: DotsAndBoxes, agent: Agent | None) -> Player:
     if argument and kind in ("random", "greedy", "rules", "policy"):
         raise InputError("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
@@ -176,19 +176,19 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     if kind in LEARNT:
         if agent is None:
             raise InputError("needs a trained network")
-        if agent.network.game != game:
-            raise InputError(f"has a network of {agent.network.game}, not of {game}")
+        if agent.network.board != board:
+            raise InputError(f"has a network of {agent.network.board}, not of {board}")
     if kind == "level":
-        return _level_player(name, find_level(argument), game, agent)
+        return _level_player(name, find_level(argument), board, agent)
     if kind == "random":
         return Player(name, _decide_at_random, candidates=np.logical_not)
     if kind == "greedy":
-        return Player(name, _greedy(game), candidates=partial(careful_edges, game))
+        return Player(name, _greedy(board), candidates=partial(careful_edges, board))
     if kind == "rules":
-        return Player(name, on_host(partial(choose_by_rules, game)))
+        return Player(name, on_host(partial(choose_by_rules, board)))
     if kind == "perfect":
-        check_board(game)
-        return Player(name, on_host(partial(play_perfectly, game, share)))
+        check_board(board)
+        return Player(name, on_host(partial(play_perfectly, board, share)))
     if kind == "expert":
         made = expert.new_expert(agent, seconds)
         return Player(name, on_host(partial(expert.choose_edges, made)))
@@ -196,11 +196,11 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     return _network_player(name, count, agent)
 
 
-def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> Player:
+def _level_player(name: str, level: Level, board: DotsAndBoxes, agent: Agent) -> Player:
     """Return the player of a level: another player with a share of random moves."""
     kind, _, argument = level.player.partition(":")
     agent = replace(agent, temperature=level.temperature)
-    player = _make(kind, argument, name, game, agent)
+    player = _make(kind, argument, name, board, agent)
     if not level.random_share:
         return player
 
@@ -225,17 +225,17 @@ def _decide_at_random(keys: jax.Array, state: State) -> Choice:
 
 
 @lru_cache(maxsize=8)
-def _greedy(game: DotsAndBoxes) -> Decide:
+def _greedy(board: DotsAndBoxes) -> Decide:
     """Return the decisions of `greedy`: one program for all players of a board."""
-    return jax.jit(lambda keys, state: Choice(jax.vmap(partial(greedy_edge, game))(keys, state)))
+    return jax.jit(lambda keys, state: Choice(jax.vmap(partial(greedy_edge, board))(keys, state)))
 
 
-def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
+def greedy_edge(board: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     """Draw an edge that takes a box, else one that gives none away, else any edge: [] int32.
 
     Edges of equal rank are chosen at random. Plays one game.
     """
-    sides = most_sides_beside(game, state.drawn)
+    sides = most_sides_beside(board, state.drawn)
     rank = jnp.where(sides == 3, jnp.int32(2), jnp.where(sides == 2, 0, 1))
     rank = jnp.where(legal_edges(state), rank, -1)
     logits = jnp.where(rank == rank.max(), jnp.float32(0), -jnp.inf)
@@ -243,7 +243,7 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
 
 
 def play_perfectly(
-    game: DotsAndBoxes, random_share: float, seeds: np.ndarray, drawn: np.ndarray
+    board: DotsAndBoxes, random_share: float, seeds: np.ndarray, drawn: np.ndarray
 ) -> np.ndarray:
     """Choose an edge at random among the best edges in every position: [B] int32.
 
@@ -253,17 +253,17 @@ def play_perfectly(
     generators = [np.random.default_rng(seed) for seed in seeds]
     slips = np.array([generator.random() < random_share for generator in generators], bool)
     candidates = ~drawn
-    small = game.num_edges <= ALWAYS_SOLVED_EDGES
+    small = board.num_edges <= ALWAYS_SOLVED_EDGES
     tried = ~slips & (small | (candidates.sum(axis=1) <= TRIED_UNDRAWN))
     solved = np.zeros(len(drawn), bool)
     if tried.any():
         limit = None if small else NODE_LIMIT
         _, best, solved[tried] = solve_many(
-            game, drawn[tried], node_limit=limit, table=_table(game)
+            board, drawn[tried], node_limit=limit, table=_table(board)
         )
         candidates[solved] = best[solved[tried]]
     unknown = ~slips & ~solved
-    candidates[unknown] = careful_edges(game, drawn[unknown])
+    candidates[unknown] = careful_edges(board, drawn[unknown])
     return np.array(
         [
             generator.choice(np.flatnonzero(row))
@@ -273,37 +273,37 @@ def play_perfectly(
     )
 
 
-def careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+def careful_edges(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return edges that close a box, else edges that give none away, else all: [B, A] bool."""
-    fullest = fullest_beside(game, drawn)
+    fullest = fullest_beside(board, drawn)
     closing, safe = ~drawn & (fullest == 3), ~drawn & (fullest < 2)
     chosen = np.where(safe.any(axis=1, keepdims=True), safe, ~drawn)
     return np.where(closing.any(axis=1, keepdims=True), closing, chosen)
 
 
-def choose_by_rules(game: DotsAndBoxes, seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def choose_by_rules(board: DotsAndBoxes, seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position without compiling: [B] int32.
 
     With few edges left it is the exact answer, else one of `simple_edges` at random.
     `seeds` [B] uint32, `drawn` [B, A] bool.
     """
-    edges = [exact_answer(game, row) for row in drawn]
+    edges = [exact_answer(board, row) for row in drawn]
     for number, row in enumerate(drawn):
         if edges[number] is None:
             generator = np.random.default_rng([seeds[number], row.sum()])
-            edges[number] = generator.choice(simple_edges(game, row))
+            edges[number] = generator.choice(simple_edges(board, row))
     return np.array(edges, np.int32)
 
 
-def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+def simple_edges(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return the edges of a position [A] bool that simple rules allow.
 
     They close a box, else give no box away, else give away the fewest boxes.
     """
-    edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
-    if fullest_beside(game, drawn)[edges].max() == 2:  # every edge gives boxes away
-        after = take_free_boxes(game, drawn | (np.arange(game.num_edges) == edges[:, None]))
-        lost = after[:, box_sides_table(game)].all(axis=-1).sum(axis=1)  # with those closed before
+    edges = np.flatnonzero(careful_edges(board, drawn[None])[0])
+    if fullest_beside(board, drawn)[edges].max() == 2:  # every edge gives boxes away
+        after = take_free_boxes(board, drawn | (np.arange(board.num_edges) == edges[:, None]))
+        lost = after[:, box_sides_table(board)].all(axis=-1).sum(axis=1)  # with those closed before
         edges = edges[lost == lost.min()]
     return edges
 
@@ -314,7 +314,7 @@ def draws_best(player: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _table(game: DotsAndBoxes):
+def _table(board: DotsAndBoxes):
     """Return the transposition table that all games on a board share."""
     return new_table(2**20)
 
@@ -353,7 +353,7 @@ def _program(
     network: Network, settings: SearchConfig, temperature: float, searches: bool
 ) -> Callable[[chex.ArrayTree, jax.Array, State], Choice]:
     """Return the compiled decisions of a network player; equal players share them."""
-    game = network.game
+    board = network.board
 
     @jax.jit
     def program(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
@@ -366,7 +366,7 @@ def _program(
         chooser = by_policy(network, settings, params, pick)
         if searches:
             evaluator, rounds = network_evaluator(network), rounds_of(settings)
-            chooser = by_search(game, settings, evaluator, params, rounds, pick)
-        return choose(game, settings, chooser, state)
+            chooser = by_search(board, settings, evaluator, params, rounds, pick)
+        return choose(board, settings, chooser, state)
 
     return program

@@ -65,22 +65,22 @@ def _think(
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
 ) -> SearchOutput:
-    game, evaluator, seen = network.game, network_evaluator(network), []
+    board, evaluator, seen = network.board, network_evaluator(network), []
     params = inference_copy(network, params, 1)
     known, key = Rounds(*rounds), jax.random.key(0)  # unused: no noise
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
         seen.append(
             search(
-                game, settings, evaluator, params, key, state, known, view=view, gumbel_scale=0.0
+                board, settings, evaluator, params, key, state, known, view=view, gumbel_scale=0.0
             )
         )
-        return Choice(seen[0].edge, seen[0].value * game.num_boxes)
+        return Choice(seen[0].edge, seen[0].value * board.num_boxes)
 
     zero = jnp.zeros(1, jnp.int32)
-    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
+    choice = choose(board, settings, chooser, State(drawn[None], zero, zero))
     (found,) = seen
-    values = found.tree.moves.values[0, ROOT] * game.num_boxes
+    values = found.tree.moves.values[0, ROOT] * board.num_boxes
     return SearchOutput(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
@@ -135,12 +135,12 @@ def _choose_many(
     chooser = by_policy(network, settings, params, pick)
     if rounds:
         evaluator, known = network_evaluator(network), Rounds(*rounds)
-        chooser = by_search(network.game, settings, evaluator, params, known)
+        chooser = by_search(network.board, settings, evaluator, params, known)
     zeros = jnp.zeros(len(drawn), jnp.int32)
-    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))[:2]
+    return choose(network.board, settings, chooser, State(drawn, zeros, zeros))[:2]
 
 
 def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
     """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple."""
     bound = partial(function, agent.network, agent.settings)
-    return programs.call(agent.network.game, bound, agent.params, *inputs)
+    return programs.call(agent.network.board, bound, agent.params, *inputs)

@@ -43,20 +43,20 @@ def fits_all_boards(network: Network) -> bool:
     return network.config.trunk == "conv" and not network.config.attention_heads
 
 
-def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
+def resize(agent: Agent, board: DotsAndBoxes, option: str) -> Agent:
     """Return the agent for another board; `option` names its source in an error.
 
     Raises: InputError if its trunk fits only one board.
     """
     network = agent.network
-    if network.game == game:
+    if network.board == board:
         return agent
     if not fits_all_boards(network):
         raise InputError(
-            f"{option} was trained on {network.game} and cannot play {game}: its trunk is "
+            f"{option} was trained on {network.board} and cannot play {board}: its trunk is "
             f"{network.config.trunk}, and only conv without attention plays every board"
         )
-    target = Network(game, network.config, network.platform)
+    target = Network(board, network.config, network.platform)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
 
 
@@ -65,15 +65,15 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
     flat = {name: np.asarray(leaf) for name, leaf in flatten_dict(params, sep="/").items()}
     wanted = flatten_dict(param_shapes(target), sep="/")
     if source.config.features == "structure":
-        rows = count_rows(source.game, target.game)
-        bits = len(count_rows(source.game, source.game))
+        rows = count_rows(source.board, target.board)
+        bits = len(count_rows(source.board, source.board))
         for name in COUNTS_KERNELS:
             others = len(flat[name]) - bits  # inputs before the counts
             flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
         # Lengths are now fractions of the boxes of `target`: rescale their weights.
         flat[LENGTHS_KERNEL] = flat[LENGTHS_KERNEL].copy()
-        flat[LENGTHS_KERNEL][..., LENGTHS_ROW, :] *= target.game.num_boxes / source.game.num_boxes
-    columns = margin_columns(source.game, target.game)
+        flat[LENGTHS_KERNEL][..., LENGTHS_ROW, :] *= target.board.num_boxes / source.board.num_boxes
+    columns = margin_columns(source.board, target.board)
     for name in ("params/margin/kernel", "params/margin/bias"):
         flat[name] = flat[name][..., columns]
     for name, like in wanted.items():

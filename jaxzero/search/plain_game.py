@@ -25,22 +25,22 @@ class Node(NamedTuple):
     discount: jax.Array  # [] float32, 1: the mover moves again, -1: the opponent, 0: the end
 
 
-def view(game: DotsAndBoxes, drawn: jax.Array) -> View:
+def view(board: DotsAndBoxes, drawn: jax.Array) -> View:
     """Return the view of a position with these drawn edges [A]: the edges."""
     return drawn
 
 
-def legal(game: DotsAndBoxes, view: View) -> jax.Array:
+def legal(board: DotsAndBoxes, view: View) -> jax.Array:
     """Return the moves of a position: [A] bool."""
     return ~view
 
 
-def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
+def prior(board: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
     """Turn logits of edges into logits of moves: [A] to [A]."""
     return logits
 
 
-def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
+def target(board: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
     """Turn a policy over moves into a policy over edges: [A] to [A]."""
     return policy
 
@@ -66,15 +66,15 @@ def total(view: View, value: jax.Array, margin: jax.Array) -> jax.Array:
 
 
 def edge_to_draw(
-    game: DotsAndBoxes, drawn: jax.Array, view: View, value: jax.Array, move: jax.Array
+    board: DotsAndBoxes, drawn: jax.Array, view: View, value: jax.Array, move: jax.Array
 ) -> jax.Array:
     """Return the edge to draw now, given value and best move of the searched position: [] int32."""
     return move
 
 
-def play(game: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View]:
+def play(board: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View]:
     """Play a move in a searched position; return the next position and its view."""
-    after, _ = draw_edge(game, state, move)
+    after, _ = draw_edge(board, state, move)
     return after, after.drawn
 
 
@@ -83,11 +83,11 @@ def root(state: State, view: View) -> Node:
     return Node(state, jnp.float32(0), jnp.float32(0))
 
 
-def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
+def expand(board: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
     """Return the node after a move, and its view. A move after the end has reward, discount 0."""
     before = node.state
-    after, again = draw_edge(game, before, move)
-    reward = boxes_gained(before, after, again) / game.num_boxes
+    after, again = draw_edge(board, before, move)
+    reward = boxes_gained(before, after, again) / board.num_boxes
     already_over = is_over(before)
     return Node(
         state=after,
@@ -96,6 +96,6 @@ def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]
     ), after.drawn
 
 
-def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+def outcome(board: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return reward and discount of the move to a node."""
     return node.reward, node.discount

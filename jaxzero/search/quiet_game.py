@@ -43,28 +43,28 @@ class Node(NamedTuple):
     free: FreeBoxes
 
 
-def view(game: DotsAndBoxes, drawn: jax.Array) -> View:
+def view(board: DotsAndBoxes, drawn: jax.Array) -> View:
     """Return the view of a position with these drawn edges [A]: its structure."""
-    return structure(game, drawn)
+    return structure(board, drawn)
 
 
-def legal(game: DotsAndBoxes, view: View) -> jax.Array:
+def legal(board: DotsAndBoxes, view: View) -> jax.Array:
     """Return the moves of the quiet position: [A] bool."""
-    return quiet_moves(game, view)
+    return quiet_moves(board, view)
 
 
-def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
+def prior(board: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
     """Turn logits of edges into logits of moves: [A] to [A].
 
     The probabilities of edges that count as one move add up.
     """
-    together = fold(game, view, jax.nn.softmax(logits))
-    return jnp.where(quiet_moves(game, view), jnp.log(jnp.maximum(together, TINY)), IMPOSSIBLE)
+    together = fold(board, view, jax.nn.softmax(logits))
+    return jnp.where(quiet_moves(board, view), jnp.log(jnp.maximum(together, TINY)), IMPOSSIBLE)
 
 
-def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
+def target(board: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
     """Turn a policy over moves into a policy over edges: [A] to [A]."""
-    return spread(game, view, policy)
+    return spread(board, view, policy)
 
 
 def searched(state: State, view: View) -> State:
@@ -88,20 +88,20 @@ def total(view: View, value: jax.Array, margin: jax.Array) -> jax.Array:
 
 
 def edge_to_draw(
-    game: DotsAndBoxes, drawn: jax.Array, view: View, value: jax.Array, move: jax.Array
+    board: DotsAndBoxes, drawn: jax.Array, view: View, value: jax.Array, move: jax.Array
 ) -> jax.Array:
     """Return the edge to draw now, given value and best move of the searched position: [] int32.
 
     The quiet position stays the same until its free boxes are gone, so all edges of one capture
     follow one decision.
     """
-    closing = closing_edge(game, drawn, view, declines(view, value))
+    closing = closing_edge(board, drawn, view, declines(view, value))
     return jnp.where(view.taken > 0, closing, move)
 
 
-def play(game: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View]:
+def play(board: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View]:
     """Play a move in a searched position; return the next position and its view."""
-    return open_up(game, state, move)
+    return open_up(board, state, move)
 
 
 def root(state: State, view: View) -> Node:
@@ -109,23 +109,23 @@ def root(state: State, view: View) -> Node:
     return Node(state, FreeBoxes(view.taken, view.declined))
 
 
-def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
+def expand(board: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
     """Return the node after a move, and the view of the position before its captures.
 
     Move -1 draws nothing and passes the turn.
     """
-    faced, view = open_up(game, node.state, move)
+    faced, view = open_up(board, node.state, move)
     return Node(searched(faced, view), FreeBoxes(view.taken, view.declined)), view
 
 
-def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+def outcome(board: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return reward and discount of the move to a node, given its value [], boxes / board boxes.
 
     The opponent takes or declines the cnt free boxes, whichever is worth more. Let s be the boxes
     that can be declined, and V the value of the node in boxes. The move is worth -(cnt + V) if s is
     0, else -(cnt - s + |V + s|): minus the larger of cnt + V and cnt - 2 s - V (`game/quiet.py`).
     """
-    decline = declines(node.free, value * game.num_boxes)
-    reward = -captured(node.free, decline) / game.num_boxes
+    decline = declines(node.free, value * board.num_boxes)
+    reward = -captured(node.free, decline) / board.num_boxes
     sign = jnp.where(decline, jnp.float32(1), -1)
     return reward, jnp.where(is_over(node.state), 0.0, sign)

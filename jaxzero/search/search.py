@@ -44,7 +44,7 @@ def game_of(settings: SearchConfig) -> ModuleType:
 
 def network_evaluator(network: Network) -> PositionEvaluator:
     """Return an evaluator; its value is the expected margin divided by the boxes of the board."""
-    game = network.game
+    board = network.board
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
         needed = ~is_over(state)
@@ -52,7 +52,7 @@ def network_evaluator(network: Network) -> PositionEvaluator:
             prediction = evaluate_some(network, params, state.drawn, found, needed)
         else:
             prediction = network.apply(params, state.drawn, found)
-        value = expected_margin(game, prediction) / game.num_boxes
+        value = expected_margin(board, prediction) / board.num_boxes
         # Nothing is left to win once the game is over.
         return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
 
@@ -60,7 +60,7 @@ def network_evaluator(network: Network) -> PositionEvaluator:
 
 
 def search(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     settings: SearchConfig,
     evaluator: PositionEvaluator,
     params: chex.ArrayTree,
@@ -81,12 +81,12 @@ def search(
     the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
     """
-    problem = make_problem(game, settings, evaluator, params, key, state, rounds, view)
+    problem = make_problem(board, settings, evaluator, params, key, state, rounds, view)
     return search_by_rounds(problem._replace(gumbel_scale=gumbel_scale))
 
 
 def selfplay_search(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     settings: SearchConfig,
     evaluator: PositionEvaluator,
     params: chex.ArrayTree,
@@ -96,12 +96,12 @@ def selfplay_search(
 ) -> SearchResult:
     """Search a batch of positions as `search` does, by mctx where every position is a node."""
     rounds = rounds_of(settings)
-    problem = make_problem(game, settings, evaluator, params, key, state, rounds, view)
+    problem = make_problem(board, settings, evaluator, params, key, state, rounds, view)
     return search_by_mctx(problem) if settings.nodes == "all" else search_by_rounds(problem)
 
 
 def make_problem(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     settings: SearchConfig,
     evaluator: PositionEvaluator,
     params: chex.ArrayTree,
@@ -111,25 +111,25 @@ def make_problem(
     view: chex.ArrayTree | None,
 ) -> Problem:
     """Return the search of a batch of positions, with noise at the root."""
-    chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
+    chex.assert_shape(state.drawn, (None, board.num_edges), custom_message="state.drawn")
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
     rules = game_of(settings)
-    prior = jax.vmap(partial(rules.prior, game))
+    prior = jax.vmap(partial(rules.prior, board))
     structure_of = jax.vmap(rules.structure_of_searched)
 
     def expand(node: chex.ArrayTree, move: jax.Array, used: jax.Array | None) -> Expanded:
-        node, view = jax.vmap(partial(rules.expand, game))(node, move)
+        node, view = jax.vmap(partial(rules.expand, board))(node, move)
         state = node.state
         if used is not None:  # an unused position counts as over, so it is not evaluated
             state = state._replace(drawn=state.drawn | ~used[:, None])
         evaluation = evaluator.evaluate(params, state, structure_of(view))
         count = len(move)
-        chex.assert_shape(evaluation.prior_logits, (count, game.num_edges))
+        chex.assert_shape(evaluation.prior_logits, (count, board.num_edges))
         chex.assert_shape(evaluation.value, (count,))
         return node, prior(view, evaluation.prior_logits), evaluation.value
 
     if view is None:
-        view = jax.vmap(partial(rules.view, game))(state.drawn)
+        view = jax.vmap(partial(rules.view, board))(state.drawn)
     # NO_MOVE draws nothing and passes the turn, so it leads from `passed` to the root. Round 0
     # then expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
@@ -140,7 +140,7 @@ def make_problem(
         expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
     root = Root(
         before=jax.vmap(rules.root)(passed, view),
-        legal=jax.vmap(partial(rules.legal, game))(view),
+        legal=jax.vmap(partial(rules.legal, board))(view),
         expanded=expanded,
     )
     return Problem(
@@ -149,8 +149,8 @@ def make_problem(
         evaluator.platform,
         root,
         expand,
-        outcome=partial(rules.outcome, game),
-        value_scale=settings.value_scale_per_box * game.num_boxes,  # values are in shares of them
+        outcome=partial(rules.outcome, board),
+        value_scale=settings.value_scale_per_box * board.num_boxes,  # values are in shares of them
         gumbel_scale=1.0,
         key=key,
     )

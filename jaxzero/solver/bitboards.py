@@ -16,7 +16,7 @@ from jaxzero.host.programs import kept_njit as njit
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 
-# `board` [uint64]: the geometry, filled by `endgame._board_words`.
+# `geometry` [uint64]: filled by `endgame._geometry`.
 STRIDE, BOXES, SIZE, SYMMETRIES, CORNERS, RING_WORDS, SYMMETRY_WORDS = 0, 1, 2, 3, 4, 12, 64
 
 # `work` [uint64]: scratch memory. First LEAF_WORDS words for the loony endgame, then PLY_WORDS
@@ -98,22 +98,26 @@ def is_open(across, down, edge):
 
 
 @njit()
-def draw(across, down, edge, board):
+def draw(across, down, edge, geometry):
     """Draw one edge; return the edges left and the number of boxes closed."""
-    before = boxes_beside(across, down, board[STRIDE], board[BOXES])
+    before = boxes_beside(across, down, geometry[STRIDE], geometry[BOXES])
     if edge < 64:
         across &= ~(ONE << np.uint64(edge))
     else:
         down &= ~(ONE << np.uint64(edge - 64))
-    return across, down, popcount(before & ~boxes_beside(across, down, board[STRIDE], board[BOXES]))
+    return (
+        across,
+        down,
+        popcount(before & ~boxes_beside(across, down, geometry[STRIDE], geometry[BOXES])),
+    )
 
 
 @njit()
-def count_safe(across, down, board):
+def count_safe(across, down, geometry):
     """Count the edges that leave no box with a single open side."""
-    one, two, _ = open_sides(across, down, board[STRIDE], board[BOXES])
+    one, two, _ = open_sides(across, down, geometry[STRIDE], geometry[BOXES])
     near = one | two
-    across &= ~(near | (near << board[STRIDE]))
+    across &= ~(near | (near << geometry[STRIDE]))
     return popcount(across) + popcount(down & ~(near | (near << ONE)))
 
 
@@ -172,7 +176,7 @@ def _is_star(tree, size, across, down, stride):
 
 
 @njit()
-def list_chains(across, down, two, ply_words, board, work):
+def list_chains(across, down, two, ply_words, geometry, work):
     """Write the openings worth trying and the lengths of separate chains and loops to `work`.
 
     A chain or loop is separate if no end is at a joint, a box with three or four open sides. Only
@@ -181,7 +185,7 @@ def list_chains(across, down, two, ply_words, board, work):
     Returns the edges outside separate chains and loops, the numbers of separate chains and of
     loops, and the start and the end of the list of openings.
     """
-    stride, boxes = board[STRIDE], board[BOXES]
+    stride, boxes = geometry[STRIDE], geometry[BOXES]
     core_across, core_down = across, down
     chains, loops = 0, 0
     first, last = ply_words + OPENINGS + 12, ply_words + OPENINGS + 12

@@ -28,7 +28,7 @@ _INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thre
 _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges
 
 Result = TypeVar("Result")
-Work = tuple[np.ndarray, ...]  # the memory of a search: board, scratch, table and control words
+Work = tuple[np.ndarray, ...]  # the memory of a search: geometry, scratch, table and control words
 Search = Callable[..., Result]  # takes such memory
 # [4 * entries + marks] uint64, proven bounds of searched positions, of any boards. For one thread
 # at a time, or for threads that prove the same position together.
@@ -53,7 +53,7 @@ def new_table(entries: int = 2**22) -> TranspositionTable:
 
 
 def solve(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     drawn: Sequence[int] | np.ndarray,
     seconds: float | None = None,
     table: TranspositionTable | None = None,
@@ -67,10 +67,10 @@ def solve(
     """
     from jaxzero.solver import null_window
 
-    across, down, bits, work = prepare(game, drawn, table)
+    across, down, bits, work = prepare(board, drawn, table)
 
     def search(*work: np.ndarray) -> tuple[int, int, np.ndarray]:
-        best = np.zeros(game.num_edges, bool)
+        best = np.zeros(board.num_edges, bool)
         return *null_window.solve_position(across, down, bits, best, *work), best
 
     lower, upper, best = _run(search, work, None, seconds, threads)
@@ -83,7 +83,7 @@ def solve(
 
 
 def move_bounds(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     drawn: Sequence[int] | np.ndarray,
     node_limit: int | None = None,
     seconds: float | None = None,
@@ -97,10 +97,10 @@ def move_bounds(
     """
     from jaxzero.solver import null_window
 
-    across, down, bits, work = prepare(game, drawn, table)
+    across, down, bits, work = prepare(board, drawn, table)
 
     def search(*work: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        lowers, uppers = (np.full(game.num_edges, ILLEGAL) for _ in range(2))
+        lowers, uppers = (np.full(board.num_edges, ILLEGAL) for _ in range(2))
         null_window.bound_moves(across, down, bits, lowers, uppers, *work)
         return lowers, uppers
 
@@ -108,17 +108,17 @@ def move_bounds(
 
 
 def move_values(
-    game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None = None
+    board: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None = None
 ) -> np.ndarray:
     """Return the margin after drawing each edge, for the side that draws it: [A] int64.
 
     Drawn edges hold ILLEGAL. Runs to the end; `move_bounds` takes limits. Raises: as `solve`.
     """
-    return move_bounds(game, drawn, table=table)[0]
+    return move_bounds(board, drawn, table=table)[0]
 
 
 def solve_many(
-    game: DotsAndBoxes,
+    board: DotsAndBoxes,
     drawn: np.ndarray,
     node_limit: int | None = None,
     table: TranspositionTable | None = None,
@@ -130,16 +130,16 @@ def solve_many(
     """
     from jaxzero.solver import null_window
 
-    bits, drawn = _bits(game), np.asarray(drawn)
-    if drawn.ndim != 2 or drawn.shape[1] != game.num_edges or drawn.dtype != bool:
+    bits, drawn = _bits(board), np.asarray(drawn)
+    if drawn.ndim != 2 or drawn.shape[1] != board.num_edges or drawn.dtype != bool:
         raise InputError(
             f"drawn: {drawn.dtype} of shape {drawn.shape} must be bool of shape "
-            f"(positions, {game.num_edges}) on a {game} board"
+            f"(positions, {board.num_edges}) on a {board} board"
         )
     values = np.zeros(len(drawn), np.int64)
     best, solved = np.zeros(drawn.shape, bool), np.zeros(len(drawn), bool)
     undrawn, limit = ~drawn, NO_LIMIT if node_limit is None else node_limit
-    work = _work(game, _board_words(game), new_table(2**18) if table is None else table)
+    work = _work(board, _geometry(board), new_table(2**18) if table is None else table)
 
     def search(*work: np.ndarray) -> None:
         null_window.solve_positions(undrawn, limit, bits, values, best, solved, *work)
@@ -154,25 +154,25 @@ def is_compiled() -> bool:
     return bool(getattr(function, "signatures", function))
 
 
-def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.ndarray:
+def drawn_edges(board: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return a position given as [A] bool or as a list of edge numbers as [A] bool.
 
     Raises: InputError for a wrong length, a number that is not an edge, an edge listed twice.
     """
     given = np.asarray(drawn)
     if given.dtype == bool:
-        if given.shape != (game.num_edges,):
+        if given.shape != (board.num_edges,):
             raise InputError(
-                f"drawn: shape {given.shape} must be ({game.num_edges},) on a {game} board"
+                f"drawn: shape {given.shape} must be ({board.num_edges},) on a {board} board"
             )
         return given
-    edges = np.zeros(game.num_edges, bool)
+    edges = np.zeros(board.num_edges, bool)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise InputError(f"drawn: {drawn!r} must be a list of edge numbers or [A] bool")
     for edge in given.tolist():
-        if not 0 <= edge < game.num_edges:
+        if not 0 <= edge < board.num_edges:
             raise InputError(
-                f"drawn: edge {edge} is not on a {game} board (0 to {game.num_edges - 1})"
+                f"drawn: edge {edge} is not on a {board} board (0 to {board.num_edges - 1})"
             )
         if edges[edge]:
             raise InputError(f"drawn: edge {edge} is listed twice")
@@ -181,51 +181,51 @@ def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.nda
 
 
 def prepare(
-    game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None
+    board: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None
 ) -> tuple:
     """Return a position as two words, the bits of the edges [A] and the memory of a search."""
     from jaxzero.solver import bitboards
 
-    bits, edges = _bits(game), drawn_edges(game, drawn)
-    images = edges[edge_permutations(game)]
-    board = _board_words(game, tuple((images & ~edges).sum(axis=1) <= _NEAR_SYMMETRIC))
+    bits, edges = _bits(board), drawn_edges(board, drawn)
+    images = edges[edge_permutations(board)]
+    geometry = _geometry(board, tuple((images & ~edges).sum(axis=1) <= _NEAR_SYMMETRIC))
     # numba returns Python integers and would take them back as signed ones.
     across, down = map(np.uint64, bitboards.pack(~edges, bits))
     if table is None:  # sized for the position; clearing a large table takes 25 ms
-        table = new_table(2 ** min(bitboards.count_safe(across, down, board) + 8, 22))
-    return across, down, bits, _work(game, board, table)
+        table = new_table(2 ** min(bitboards.count_safe(across, down, geometry) + 8, 22))
+    return across, down, bits, _work(board, geometry, table)
 
 
-def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> Work:
+def _work(board: DotsAndBoxes, geometry: np.ndarray, table: TranspositionTable) -> Work:
     """Return the memory of a search."""
     from jaxzero.solver import bitboards, null_window
 
-    scratch = bitboards.LEAF_WORDS + (game.num_edges + 1) * bitboards.PLY_WORDS
+    scratch = bitboards.LEAF_WORDS + (board.num_edges + 1) * bitboards.PLY_WORDS
     control = np.zeros(null_window.CONTROL_WORDS, np.int64)
-    return board, np.zeros(scratch, np.uint64), table, control
+    return geometry, np.zeros(scratch, np.uint64), table, control
 
 
-def can_solve(game: DotsAndBoxes) -> bool:
+def can_solve(board: DotsAndBoxes) -> bool:
     """Return whether the solver takes a board; keys of the table have three bits for each side."""
-    return max(game.rows, game.cols) <= 7
+    return max(board.rows, board.cols) <= 7
 
 
-def check_board(game: DotsAndBoxes) -> None:
+def check_board(board: DotsAndBoxes) -> None:
     """Raise an InputError for a board that is too large for the solver."""
-    if not can_solve(game):
-        raise InputError(f"board: {game} must be at most 7x7 for the exact solver")
+    if not can_solve(board):
+        raise InputError(f"board: {board} must be at most 7x7 for the exact solver")
 
 
 @lru_cache
-def _bits(game: DotsAndBoxes) -> np.ndarray:
+def _bits(board: DotsAndBoxes) -> np.ndarray:
     """Return the bit of each edge, 0 to 63 across and 64 to 127 down: [A] int64.
 
     Raises: InputError if the board does not fit.
     """
-    check_board(game)
-    stride = game.cols + 1
-    row, col = np.divmod(np.arange(game.num_horizontal), game.cols)
-    verticals = np.arange(game.rows * stride)
+    check_board(board)
+    stride = board.cols + 1
+    row, col = np.divmod(np.arange(board.num_horizontal), board.cols)
+    verticals = np.arange(board.rows * stride)
     return np.concatenate([row * stride + col, 64 + verticals])
 
 
@@ -238,28 +238,28 @@ def _words(bits: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _board_words(game: DotsAndBoxes, symmetries: tuple[bool, ...] = ()) -> np.ndarray:
-    """Return the geometry for the compiled search, with the tables of the chosen `symmetries`."""
+def _geometry(board: DotsAndBoxes, symmetries: tuple[bool, ...] = ()) -> np.ndarray:
+    """Return a board for the compiled search, with the tables of the chosen `symmetries`."""
     from jaxzero.solver import bitboards
 
-    bits, permutations = _bits(game), edge_permutations(game)
+    bits, permutations = _bits(board), edge_permutations(board)
     tables = [_symmetry_words(bits, permutations[s]) for s in np.flatnonzero(symmetries) if s > 0]
-    board = np.zeros(bitboards.SYMMETRY_WORDS, np.uint64)
-    board[bitboards.STRIDE] = game.cols + 1
-    rows, cols = np.divmod(np.arange(game.num_boxes), game.cols)
-    board[bitboards.BOXES] = _words(rows * (game.cols + 1) + cols)[0]
-    board[bitboards.SIZE] = game.rows * 8 + game.cols
-    board[bitboards.SYMMETRIES] = len(tables)
-    parts = (bitboards.RING_WORDS, _rings(game)), (bitboards.CORNERS, corner_pairs(game))
+    geometry = np.zeros(bitboards.SYMMETRY_WORDS, np.uint64)
+    geometry[bitboards.STRIDE] = board.cols + 1
+    rows, cols = np.divmod(np.arange(board.num_boxes), board.cols)
+    geometry[bitboards.BOXES] = _words(rows * (board.cols + 1) + cols)[0]
+    geometry[bitboards.SIZE] = board.rows * 8 + board.cols
+    geometry[bitboards.SYMMETRIES] = len(tables)
+    parts = (bitboards.RING_WORDS, _rings(board)), (bitboards.CORNERS, corner_pairs(board))
     for start, sets in parts:
         for place, edges in enumerate(sets):
-            board[start + 2 * place : start + 2 * place + 2] = _words(bits[edges])
-    return np.concatenate([board, *tables])
+            geometry[start + 2 * place : start + 2 * place + 2] = _words(bits[edges])
+    return np.concatenate([geometry, *tables])
 
 
-def _rings(game: DotsAndBoxes) -> list[np.ndarray]:
+def _rings(board: DotsAndBoxes) -> list[np.ndarray]:
     """Return the edges by distance from the centre of the board, nearest first."""
-    offsets = 2 * edge_centres(game) - [game.rows, game.cols]
+    offsets = 2 * edge_centres(board) - [board.rows, board.cols]
     distance = np.abs(offsets).max(axis=1)
     return [np.flatnonzero(distance == d) for d in np.unique(distance)]
 
@@ -331,8 +331,8 @@ def stop(works: Sequence[Work]) -> None:
 
 def sharing(work: Work, threads: int) -> list[Work]:
     """Return the memory of `threads` threads that share the table of `work`; `work` comes first."""
-    board, scratch, table, control = work
-    others = [(board, scratch.copy(), table, control.copy()) for _ in range(threads - 1)]
+    geometry, scratch, table, control = work
+    others = [(geometry, scratch.copy(), table, control.copy()) for _ in range(threads - 1)]
     return [work, *others]
 
 

@@ -36,7 +36,7 @@ from jaxzero.solver.bitboards import (
 
 # numba compiles a function again when its own file changes, not when a function it calls does.
 # A test compares this checksum with bitboards.py, so a change there changes this file too.
-BITBOARDS_CHECKSUM = 0x89B6558E
+BITBOARDS_CHECKSUM = 0xEF707190
 
 BYTE = np.uint64(0xFF)
 NO_MOVE = np.uint64(255)
@@ -54,7 +54,7 @@ _FEWEST_SHARED = 6  # safe edges; with fewer, a search is too short to be worth 
 
 
 @njit()
-def _code_of_chains(board, work, ply_words, chains, loops):
+def _code_of_chains(geometry, work, ply_words, chains, loops):
     """Encode the separate chains and loops and the size of the board in one word, exactly.
 
     A chain or loop of n boxes is n bits, zeros and a 1. The number of bits of all chains tells
@@ -66,29 +66,29 @@ def _code_of_chains(board, work, ply_words, chains, loops):
     for i in range(chains):
         code = (code << work[ply_words + i]) | ONE
         bits += work[ply_words + i]
-    return (((code << np.uint64(6)) | bits) << np.uint64(6)) | board[SIZE]
+    return (((code << np.uint64(6)) | bits) << np.uint64(6)) | geometry[SIZE]
 
 
 @njit()
-def _canonical(board, across, down):
+def _canonical(geometry, across, down):
     """Return the representative of an edge set under corner swaps and symmetries."""
     for corner in range(4):
-        edge_across, edge_down = board[CORNERS + 2 * corner], board[CORNERS + 2 * corner + 1]
+        edge_across, edge_down = geometry[CORNERS + 2 * corner], geometry[CORNERS + 2 * corner + 1]
         if (across & edge_across) == ZERO and (down & edge_down) != ZERO:
             across |= edge_across
             down ^= edge_down
     best_across, best_down = across, down
-    for symmetry in range(np.int64(board[SYMMETRIES])):
+    for symmetry in range(np.int64(geometry[SYMMETRIES])):
         base = SYMMETRY_WORDS + symmetry * SYMMETRY_STEP
         image_across, image_down = ZERO, ZERO
         for byte in range(8):
             shift = np.uint64(8 * byte)
             at = base + (byte * 256 + np.int64((across >> shift) & BYTE)) * 2
-            image_across |= board[at]
-            image_down |= board[at + 1]
+            image_across |= geometry[at]
+            image_down |= geometry[at + 1]
             at = base + ((byte + 8) * 256 + np.int64((down >> shift) & BYTE)) * 2
-            image_across |= board[at]
-            image_down |= board[at + 1]
+            image_across |= geometry[at]
+            image_down |= geometry[at + 1]
         if image_across < best_across or (image_across == best_across and image_down < best_down):
             best_across, best_down = image_across, image_down
     return best_across, best_down
@@ -172,7 +172,7 @@ def _store(table, bucket, hashed, across, down, code, lower, upper, move, depth)
 
 
 @njit()
-def _next_safe(across, down, hint, board):
+def _next_safe(across, down, hint, geometry):
     """Return the bit of the next safe edge to try: the hint, else the nearest to the centre."""
     if hint < np.uint64(64):
         if (across >> hint) & ONE != ZERO:
@@ -180,16 +180,16 @@ def _next_safe(across, down, hint, board):
     elif hint != NO_MOVE and (down >> (hint - np.uint64(64))) & ONE != ZERO:
         return hint
     at = RING_WORDS
-    while ((across & board[at]) | (down & board[at + 1])) == ZERO:
+    while ((across & geometry[at]) | (down & geometry[at + 1])) == ZERO:
         at += 2
-    if across & board[at] != ZERO:
-        return lowest(across & board[at])
-    return lowest(down & board[at + 1]) + np.uint64(64)
+    if across & geometry[at] != ZERO:
+        return lowest(across & geometry[at])
+    return lowest(down & geometry[at + 1]) + np.uint64(64)
 
 
 # Without a signature the recursive function cannot be loaded from numba's cache.
 @njit("int64(uint64, uint64, int64, int64, uint64[::1], uint64[::1], uint64[::1], int64[::1])")
-def search(across, down, beta, ply, board, work, table, control):
+def search(across, down, beta, ply, geometry, work, table, control):
     """Test whether the margin of a quiet position is at least `beta`.
 
     `beta` has the parity of the boxes left. Returns a proven lower bound >= beta, or a proven
@@ -200,7 +200,7 @@ def search(across, down, beta, ply, board, work, table, control):
         control[STOP] = 1
     if control[STOP] != 0:
         return 0
-    _, two, more = open_sides(across, down, board[STRIDE], board[BOXES])
+    _, two, more = open_sides(across, down, geometry[STRIDE], geometry[BOXES])
     left = popcount(two | more)
     if beta <= -left:
         return -left
@@ -209,12 +209,12 @@ def search(across, down, beta, ply, board, work, table, control):
 
     ply_words = LEAF_WORDS + ply * PLY_WORDS
     core_across, core_down, chains, loops, first, last = list_chains(
-        across, down, two, ply_words, board, work
+        across, down, two, ply_words, geometry, work
     )
     if more == ZERO:
         return loony_margin(work, ply_words, chains, loops)
-    code = _code_of_chains(board, work, ply_words, chains, loops)
-    key_across, key_down = _canonical(board, core_across, core_down)
+    code = _code_of_chains(geometry, work, ply_words, chains, loops)
+    key_across, key_down = _canonical(geometry, core_across, core_down)
     hashed = _hash(key_across, key_down, code)
     bucket = _bucket(table, hashed)
     lower, upper, move = _load(table, bucket, hashed, key_across, key_down, code, left)
@@ -224,7 +224,7 @@ def search(across, down, beta, ply, board, work, table, control):
         return upper
 
     best = np.int64(-1000)
-    safe_across = across & ~(two | (two << board[STRIDE]))
+    safe_across = across & ~(two | (two << geometry[STRIDE]))
     safe_down = down & ~(two | (two << ONE))
     hint, first_move = move, True
     # Threads share the moves of a position (ABDADA, Weill 1996): each thread postpones moves that
@@ -238,7 +238,7 @@ def search(across, down, beta, ply, board, work, table, control):
                 break
             safe_across, safe_down, later_across, later_down = later_across, later_down, ZERO, ZERO
             shared = False
-        edge = _next_safe(safe_across, safe_down, hint, board)
+        edge = _next_safe(safe_across, safe_down, hint, geometry)
         bit_across = ONE << edge if edge < np.uint64(64) else ZERO
         bit_down = ONE << (edge - np.uint64(64)) if edge >= np.uint64(64) else ZERO
         safe_across &= ~bit_across
@@ -251,7 +251,14 @@ def search(across, down, beta, ply, board, work, table, control):
                 continue
             table[place] = mark
         margin = -search(
-            across & ~bit_across, down & ~bit_down, 2 - beta, ply + 1, board, work, table, control
+            across & ~bit_across,
+            down & ~bit_down,
+            2 - beta,
+            ply + 1,
+            geometry,
+            work,
+            table,
+            control,
         )
         if shared and not first_move:
             table[place] = ZERO
@@ -273,11 +280,11 @@ def search(across, down, beta, ply, board, work, table, control):
             best = max(best, declined - taken - ((left - taken) & 1))
             continue
         test = room - declined + 2
-        high = search(after_across, after_down, test, ply + 1, board, work, table, control)
+        high = search(after_across, after_down, test, ply + 1, geometry, work, table, control)
         margin = -taken - high
         if declined > 0 and high < test:
             test = -room - declined
-            low = search(after_across, after_down, test, ply + 1, board, work, table, control)
+            low = search(after_across, after_down, test, ply + 1, geometry, work, table, control)
             margin = 2 * declined - taken + low
             if low >= test:
                 margin = declined - taken - max(abs(high + declined), abs(low + declined))
@@ -295,14 +302,14 @@ def search(across, down, beta, ply, board, work, table, control):
 
 
 @njit()
-def quiet_bounds(across, down, board, work, table, control):
+def quiet_bounds(across, down, geometry, work, table, control):
     """Return proven bounds on the margin of a quiet position, equal if solved."""
-    two, more = open_sides(across, down, board[STRIDE], board[BOXES])[1:]
+    two, more = open_sides(across, down, geometry[STRIDE], geometry[BOXES])[1:]
     left = popcount(two | more)
     lower, upper, test = -left, left, left & 1
     while lower < upper:
         test = max(test, lower + 2)
-        bound = search(across, down, test, 0, board, work, table, control)
+        bound = search(across, down, test, 0, geometry, work, table, control)
         if control[STOP] != 0:
             break
         if bound >= test:
@@ -315,10 +322,10 @@ def quiet_bounds(across, down, board, work, table, control):
 
 
 @njit()
-def bounds(across, down, board, work, table, control):
+def bounds(across, down, geometry, work, table, control):
     """Return proven bounds on the margin of any position, equal if solved."""
-    across, down, taken, declined = quiet(across, down, board[STRIDE], board[BOXES])
-    lower, upper = quiet_bounds(across, down, board, work, table, control)
+    across, down, taken, declined = quiet(across, down, geometry[STRIDE], geometry[BOXES])
+    lower, upper = quiet_bounds(across, down, geometry, work, table, control)
     if declined == 0:
         return taken + lower, taken + upper
     lower, upper = lower + declined, upper + declined
@@ -327,63 +334,65 @@ def bounds(across, down, board, work, table, control):
 
 
 @njit()
-def at_least(across, down, beta, board, work, table, control):
+def at_least(across, down, beta, geometry, work, table, control):
     """Test whether the margin of any position is at least `beta`, of the parity of boxes left."""
-    across, down, taken, declined = quiet(across, down, board[STRIDE], board[BOXES])
+    across, down, taken, declined = quiet(across, down, geometry[STRIDE], geometry[BOXES])
     if declined == 0:
-        return search(across, down, beta - taken, 0, board, work, table, control) >= beta - taken
+        return search(across, down, beta - taken, 0, geometry, work, table, control) >= beta - taken
     size = beta - taken + declined
     if size <= 0:
         return True
     high, low = size - declined, 2 - size - declined
-    if search(across, down, high, 0, board, work, table, control) >= high:
+    if search(across, down, high, 0, geometry, work, table, control) >= high:
         return True
-    return search(across, down, low, 0, board, work, table, control) < low
+    return search(across, down, low, 0, geometry, work, table, control) < low
 
 
 @njit()
-def move_at_least(across, down, edge, beta, board, work, table, control):
+def move_at_least(across, down, edge, beta, geometry, work, table, control):
     """Test whether drawing `edge` (a bit: 0 to 63 across, 64 to 127 down) is worth `beta`."""
-    across, down, gained = draw(across, down, edge, board)
+    across, down, gained = draw(across, down, edge, geometry)
     if gained > 0:
-        return at_least(across, down, beta - gained, board, work, table, control)
-    return not at_least(across, down, 2 - beta, board, work, table, control)
+        return at_least(across, down, beta - gained, geometry, work, table, control)
+    return not at_least(across, down, 2 - beta, geometry, work, table, control)
 
 
 @njit()
-def solve_position(across, down, bits, best, board, work, table, control):
+def solve_position(across, down, bits, best, geometry, work, table, control):
     """Return bounds on the margin and, if they meet, mark the best edges in `best` [A] bool."""
     best[:] = False
-    lower, upper = bounds(across, down, board, work, table, control)
+    lower, upper = bounds(across, down, geometry, work, table, control)
     if lower < upper:
         return lower, upper
     for edge in range(len(bits)):
         if is_open(across, down, bits[edge]):
-            best[edge] = move_at_least(across, down, bits[edge], lower, board, work, table, control)
+            best[edge] = move_at_least(
+                across, down, bits[edge], lower, geometry, work, table, control
+            )
     if control[STOP] != 0:
         best[:] = False
     return lower, upper
 
 
 @njit()
-def solve_positions(undrawn, limit, bits, values, best, solved, board, work, table, control):
+def solve_positions(undrawn, limit, bits, values, best, solved, geometry, work, table, control):
     """Solve the rows of `undrawn` [B, A] with at most `limit` nodes each."""
     for row in range(len(undrawn)):
         control[STOP] = 0
         control[NODE_LIMIT] = control[NODES] + limit
         across, down = pack(undrawn[row], bits)
-        bound = solve_position(across, down, bits, best[row], board, work, table, control)
+        bound = solve_position(across, down, bits, best[row], geometry, work, table, control)
         values[row] = bound[0]
         solved[row] = control[STOP] == 0
 
 
 @njit()
-def bound_moves(across, down, bits, lowers, uppers, board, work, table, control):
+def bound_moves(across, down, bits, lowers, uppers, geometry, work, table, control):
     """Write bounds on the margin of the side that draws each undrawn edge to [A] arrays."""
     for edge in range(len(bits)):
         if is_open(across, down, bits[edge]):
-            next_across, next_down, gained = draw(across, down, bits[edge], board)
-            lower, upper = bounds(next_across, next_down, board, work, table, control)
+            next_across, next_down, gained = draw(across, down, bits[edge], geometry)
+            lower, upper = bounds(next_across, next_down, geometry, work, table, control)
             if gained == 0:
                 lower, upper = -upper, -lower
             lowers[edge], uppers[edge] = lower + gained, upper + gained

@@ -48,15 +48,15 @@ class Problem:
 
 
 def new_problem(
-    game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable, threads: int = 1
+    board: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable, threads: int = 1
 ) -> Problem:
     """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
     from jaxzero.solver import bitboards, null_window
 
-    across, down, bits, work = endgame.prepare(game, drawn, table)
-    board, control = work[0], work[-1]
+    across, down, bits, work = endgame.prepare(board, drawn, table)
+    geometry, control = work[0], work[-1]
     control[null_window.NODE_LIMIT] = NO_LIMIT
-    stride, boxes = board[bitboards.STRIDE], board[bitboards.BOXES]
+    stride, boxes = geometry[bitboards.STRIDE], geometry[bitboards.BOXES]
     left = int(bitboards.boxes_beside(across, down, stride, boxes)).bit_count()
     works = endgame.sharing(work, threads)
     return Problem(across, down, bits, np.array([-left, left]), np.full(len(bits), left), works)

@@ -50,7 +50,7 @@ class SolvedPosition(NamedTuple):
 
 
 def solve_position(
-    game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None = None
+    board: DotsAndBoxes, drawn: np.ndarray, seconds: float | None = None
 ) -> SolvedPosition:
     """Solve a position [A] bool within `seconds`: value and best moves, then the other moves.
 
@@ -60,21 +60,21 @@ def solve_position(
     endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
     shared = {"table": table, "threads": cores()}
-    solution = endgame.solve(game, drawn, seconds, **shared)
+    solution = endgame.solve(board, drawn, seconds, **shared)
     if seconds is not None:
         seconds = max(0.0, seconds - (time.monotonic() - begin))
-    lower, upper = endgame.move_bounds(game, drawn, seconds=seconds, **shared)
+    lower, upper = endgame.move_bounds(board, drawn, seconds=seconds, **shared)
     free = ~drawn
     upper[free] = np.minimum(upper[free], solution.upper)
     if solution.best:
-        best = np.isin(np.arange(game.num_edges), solution.best)
+        best = np.isin(np.arange(board.num_edges), solution.best)
         lower[best] = solution.value
         # The boxes left are all won or lost, so values of moves lie an even number apart.
         upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 2)
     return SolvedPosition(drawn, lower, upper, int(solution.lower), time.monotonic() - begin)
 
 
-def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
+def parse_position(board: DotsAndBoxes, position: str) -> np.ndarray:
     """Return the drawn edges [A] bool of a list such as `h0,1 v2,3 17`, or of a file with a list.
 
     Raises: InputError for a word that is not an edge and for an edge that is listed twice.
@@ -85,24 +85,24 @@ def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
     if not there and ("/" in position or path.suffix in (".txt", ".json")):
         raise InputError(f"position: {position} is not a file")
     try:
-        edges = parse_edges(game, text)
+        edges = parse_edges(board, text)
     except InputError as error:
         raise InputError(f"position: {error}") from error
-    return endgame.drawn_edges(game, np.array(edges, int))
+    return endgame.drawn_edges(board, np.array(edges, int))
 
 
-def describe(game: DotsAndBoxes, solved: SolvedPosition) -> str:
+def describe(board: DotsAndBoxes, solved: SolvedPosition) -> str:
     """Return board, value and best moves as text; undrawn edges show their values."""
 
     def names(edges: Iterable[int]) -> str:
-        return " ".join(edge_name(game, edge) for edge in edges)
+        return " ".join(edge_name(board, edge) for edge in edges)
 
     free = np.flatnonzero(~solved.drawn)
     proven = free[solved.lower[free] == solved.upper[free]]
     labels = {edge: f"{solved.lower[edge]:+d}" for edge in proven.tolist()}
-    lines = [render(game, solved.drawn, labels=labels), ""]
+    lines = [render(board, solved.drawn, labels=labels), ""]
     lower, upper = solved.bounds
-    about = f"{game}, {len(free)} edges free:"
+    about = f"{board}, {len(free)} edges free:"
     if solved.value is None:
         lines.append(
             f"{about} not solved in time; proven: the value for the side to move is between "

@@ -52,7 +52,7 @@ def sample_losses(
 
     The first dict is of the policy. The second has one for each head, 0 if its label is unknown.
     """
-    game, edges = network.game, (network.game.num_edges,)
+    board, edges = network.board, (network.board.num_edges,)
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
@@ -60,7 +60,7 @@ def sample_losses(
     for name, head in heads_of(network.config).items():
         label = target.labels[name]
         chex.assert_shape(label, (), custom_message=f"label of {name}")
-        parts = head.losses(game, prediction.head_logits[name], jnp.maximum(label, 0))
+        parts = head.losses(board, prediction.head_logits[name], jnp.maximum(label, 0))
         of_heads[name] = {part: jnp.where(label >= 0, x, 0.0) for part, x in parts.items()}
     # After the losses of the heads: in another order XLA fuses, and rounds, in another way.
     # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
@@ -201,7 +201,7 @@ def learn(
     is the fraction of the run that is done before and after these updates.
     """
     updates = config.learner.updates_per_iteration
-    permutations = jnp.asarray(automorphisms(network.game))
+    permutations = jnp.asarray(automorphisms(network.board))
     begin, end = span
     fractions = begin + (end - begin) * jnp.arange(updates, dtype=jnp.float32) / max(1, updates)
 

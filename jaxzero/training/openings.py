@@ -50,7 +50,7 @@ def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
     return jnp.round(settings.late_start_moves * left).astype(jnp.int32)
 
 
-def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> State:
+def open_games(board: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> State:
     """Play `plies` [] or more random moves of the quiet game in each of `games` games.
 
     If `plies` is 0 and not traced, no game has random moves. Half of the games get more than
@@ -60,14 +60,14 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
     begins with a random number of boxes closed in the same way, so its open part is a board of any
     shape and size. The moves that closed these boxes count as played.
     """
-    start = initial_states(game, games)
+    start = initial_states(board, games)
     if isinstance(plies, int) and not plies:
         return start
     style_key, close_key, move_key = jax.random.split(key, 3)
-    style = _draw_styles(game, style_key, games, plies)
-    noise = jax.random.gumbel(close_key, (games, game.num_boxes), jnp.float32)
-    facing = jax.vmap(partial(_close, game))(noise, style, start)
-    play = jax.vmap(partial(_ply, game))
+    style = _draw_styles(board, style_key, games, plies)
+    noise = jax.random.gumbel(close_key, (games, board.num_boxes), jnp.float32)
+    facing = jax.vmap(partial(_close, board))(noise, style, start)
+    play = jax.vmap(partial(_ply, board))
 
     def ply(number: jax.Array, opening: Opening) -> Opening:
         key = jax.random.fold_in(move_key, number)
@@ -77,21 +77,21 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
     # No opening is longer, so the loop has a fixed length. The last round only accepts the move of
     # the round before; its own move is dropped.
     first = Opening(jnp.ones(games, bool), facing, facing)
-    return jax.lax.fori_loop(0, most_decisions(game) + 1, ply, first).kept
+    return jax.lax.fori_loop(0, most_decisions(board) + 1, ply, first).kept
 
 
 def _draw_styles(
-    game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric
+    board: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric
 ) -> OpeningStyle:
     """Draw how each game opens: OpeningStyle [B]."""
     number = jnp.arange(games, dtype=jnp.int32)
-    most = fewest_decisions(game) - 1
-    size = jnp.array([game.rows, game.cols], jnp.int32)
+    most = fewest_decisions(board) - 1
+    size = jnp.array([board.rows, board.cols], jnp.int32)
     # One draw, because each compiles slowly.
     row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games), jnp.float32)
     center = jnp.stack([row, col], axis=1) * (1 + 2 * FARTHEST) - FARTHEST
     slope = STEEPEST * jnp.maximum(2 * slope - 1, 0)
-    closed = jnp.floor(closed * game.num_boxes).astype(jnp.int32)
+    closed = jnp.floor(closed * board.num_boxes).astype(jnp.int32)
     # Uniform from as far below `plies` as above; half of the games then get exactly `plies`.
     length = 2 * plies - most + jnp.floor(length * (2 * (most - plies) + 1)).astype(jnp.int32)
     length = jnp.maximum(plies, length)
@@ -104,12 +104,12 @@ def _draw_styles(
     )
 
 
-def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+def _moves(board: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Return how many moves of the quiet game led to one position, given its edges: [] int32.
 
     It assumes that every other edge closed exactly one box.
     """
-    return jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(game, drawn)
+    return jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(board, drawn)
 
 
 def _logits(style: OpeningStyle, places: jax.Array) -> jax.Array:
@@ -118,32 +118,32 @@ def _logits(style: OpeningStyle, places: jax.Array) -> jax.Array:
     return style.slope * jnp.linalg.norm(places - style.center[None, :], axis=-1)
 
 
-def _close(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, start: State) -> State:
+def _close(board: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, start: State) -> State:
     """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
-    chex.assert_shape(noise, (game.num_boxes,), custom_message="noise of boxes")
-    noisy = _logits(style, jnp.asarray(box_centres(game))) + noise
+    chex.assert_shape(noise, (board.num_boxes,), custom_message="noise of boxes")
+    noisy = _logits(style, jnp.asarray(box_centres(board))) + noise
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1, dtype=jnp.int32)
-    closed = (rank < style.closed).reshape(game.rows, game.cols)
+    closed = (rank < style.closed).reshape(board.rows, board.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
-    drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))
-    return State(drawn, boxes_closed(game, drawn) % 2, start.player)
+    drawn = drawn & (_moves(board, drawn) < fewest_decisions(board))
+    return State(drawn, boxes_closed(board, drawn) % 2, start.player)
 
 
-def _ply(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Opening) -> Opening:
+def _ply(board: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Opening) -> Opening:
     """Take the free boxes of one game and play a move at random, unless its opening is over.
 
     `noise` [A] is Gumbel noise.
     """
     goes_on, kept, facing = opening
-    chex.assert_shape([noise, facing.drawn], (game.num_edges,), custom_message="edges of a game")
+    chex.assert_shape([noise, facing.drawn], (board.num_edges,), custom_message="edges of a game")
     # The only call of `structure` in the loop, because it compiles slowly.
-    found = structure(game, facing.drawn)
+    found = structure(board, facing.drawn)
     kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)
-    goes_on = goes_on & (_moves(game, facing.drawn) < style.length)
-    moves = quiet_moves(game, found)
+    goes_on = goes_on & (_moves(board, facing.drawn) < style.length)
+    moves = quiet_moves(board, found)
     safe = moves & found.safe
     allowed = jnp.where(style.careful & jnp.any(safe), safe, moves)
-    noisy = _logits(style, jnp.asarray(edge_centres(game))) + noise
+    noisy = _logits(style, jnp.asarray(edge_centres(board))) + noise
     edge = jnp.argmax(jnp.where(allowed, noisy, -jnp.inf)).astype(jnp.int32)
-    moved = draw_quiet(game, settle(facing, found, jnp.zeros((), bool)), edge)
+    moved = draw_quiet(board, settle(facing, found, jnp.zeros((), bool)), edge)
     return Opening(goes_on, kept, jax.tree.map(partial(jnp.where, goes_on), moved, facing))

@@ -76,11 +76,11 @@ def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
     source, params = initial.network, initial.params
     if source.config.trunk != network.config.trunk:
         return {}  # arrays of the same name and shape have another role there
-    if source.game == network.game:
+    if source.board == network.board:
         return params
     if not fits_all_boards(source):
         return {}
-    return resize_params(source, Network(network.game, source.config), params)
+    return resize_params(source, Network(network.board, source.config), params)
 
 
 def save(config: Config, progress: Progress, checkpoints: Checkpoints) -> None:

@@ -55,16 +55,16 @@ class Play(NamedTuple):
 
 def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric = 0.0) -> Games:
     """Return `count` games before their first decision, at `fraction` [] of the run."""
-    game, settings = config.game.board, config.selfplay
+    board, settings = config.game.board, config.selfplay
     open_key, random_key = jax.random.split(key)
     plies = first_ply(settings, fraction)
-    state = open_games(game, open_key, count, plies)
+    state = open_games(board, open_key, count, plies)
     moves = config.shortest_whole_game - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
         ply=jnp.zeros(count, jnp.int32),
         state=state,
-        view=jax.vmap(partial(game_of(config.search).view, game))(state.drawn),
+        view=jax.vmap(partial(game_of(config.search).view, board))(state.drawn),
         random=draw_random_moves(settings, random_key, count, moves),
     )
 
@@ -157,8 +157,8 @@ def make_queue(config: Config, games: Games) -> Queue:
     """Sort games [N] by their most decisions, longest first: short games fill the last steps."""
     position = positions_to_search(config, games)
     open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
-    game = config.game.board
-    open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
+    board = config.game.board
+    open_boxes = board.num_boxes - jax.vmap(partial(boxes_closed, board))(position.drawn)
     # As `most_decisions`, for the open part of the board.
     longest = open_edges - open_boxes + open_boxes // 4
     order = jnp.argsort(-longest)

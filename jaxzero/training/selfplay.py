@@ -119,21 +119,21 @@ def play_step(
     play: Play,
 ) -> Play:
     """Make one decision in every lane."""
-    game, rules, games = config.game.board, game_of(config.search), play.games
+    board, rules, games = config.game.board, game_of(config.search), play.games
     step_key = jax.random.fold_in(play_key, play.step)
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
     ended = has_ended(position)
     found = selfplay_search(
-        game, config.search, evaluator, params, search_key, position, games.view
+        board, config.search, evaluator, params, search_key, position, games.view
     )
     chex.assert_equal_shape([found.policy, found.visits, position.drawn])
     chex.assert_equal_shape([found.value, found.edge, ended])
-    value = jnp.where(ended, 0.0, found.value * game.num_boxes)
+    value = jnp.where(ended, 0.0, found.value * board.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
     is_random = games.random.at(games.ply)
-    legal = jax.vmap(partial(rules.legal, game))(games.view)
+    legal = jax.vmap(partial(rules.legal, board))(games.view)
     policy = jnp.where(is_random[:, None], legal, found.policy)
     sampled = jax.random.categorical(sample_key, jnp.log(policy))
     is_sampled = is_random | (games.ply < config.selfplay.sampled_moves)
@@ -141,7 +141,7 @@ def play_step(
 
     decision = Decisions(
         drawn=state.drawn,
-        policy=jax.vmap(partial(rules.target, game))(games.view, found.policy),
+        policy=jax.vmap(partial(rules.target, board))(games.view, found.policy),
         player=state.player,
         ahead=first_player_margin(state),
         entropy=policy_entropy(found.policy),
@@ -154,7 +154,7 @@ def play_step(
         value=value,
     )
     chex.assert_tree_shape_prefix(decision, ended.shape)
-    state, view = jax.vmap(partial(rules.play, game))(state, move)
+    state, view = jax.vmap(partial(rules.play, board))(state, move)
     return Play(
         step=play.step + 1,
         games=games._replace(ply=games.ply + 1, state=state, view=view),

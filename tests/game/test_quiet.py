@@ -29,35 +29,35 @@ from jaxzero.game.structure import structure
 CHUNK = 1 << 13
 
 
-def random_boards(game: DotsAndBoxes, count: int, least: float = 0.0) -> jax.Array:
-    rng = np.random.default_rng(game.num_edges)
-    return jnp.asarray(rng.random((count, game.num_edges)) < np.linspace(least, 1, count)[:, None])
+def random_boards(board: DotsAndBoxes, count: int, least: float = 0.0) -> jax.Array:
+    rng = np.random.default_rng(board.num_edges)
+    return jnp.asarray(rng.random((count, board.num_edges)) < np.linspace(least, 1, count)[:, None])
 
 
-def after_each_edge(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    return drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
+def after_each_edge(board: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    return drawn[None, :] | jnp.eye(board.num_edges, dtype=bool)
 
 
-def drawn_in(game: DotsAndBoxes, code: jax.Array) -> jax.Array:
-    return (code >> jnp.arange(game.num_edges)) & 1 > 0
+def drawn_in(board: DotsAndBoxes, code: jax.Array) -> jax.Array:
+    return (code >> jnp.arange(board.num_edges)) & 1 > 0
 
 
-def prove(game: DotsAndBoxes) -> None:
+def prove(board: DotsAndBoxes) -> None:
     """Check the value, openings and best move of every quiet position against the table."""
-    table = build_table(game)
+    table = build_table(board)
 
     @jax.jit
     @jax.vmap
     def claims(code: jax.Array) -> tuple[jax.Array, ...]:
-        drawn = drawn_in(game, code)
-        found = structure(game, drawn)
-        moves, canonical = quiet_moves(game, found), equivalence(game, found).canonical
-        after = after_each_edge(game, drawn)
-        there = jax.vmap(partial(structure, game))(after)
+        drawn = drawn_in(board, code)
+        found = structure(board, drawn)
+        moves, canonical = quiet_moves(board, found), equivalence(board, found).canonical
+        after = after_each_edge(board, drawn)
+        there = jax.vmap(partial(structure, board))(after)
         behind = jax.vmap(partial(table_value, table))(there.quiet)
         worth = -whole_value(there, behind, declines(there, behind))
         equal = worth == -jax.vmap(partial(table_value, table))(after)
-        best = jnp.max(jnp.where(moves, worth, -game.num_boxes - 1))
+        best = jnp.max(jnp.where(moves, worth, -board.num_boxes - 1))
         stands = moves[canonical] & (worth <= worth[canonical])
         return (
             drawn.all() | (best == table_value(table, drawn)),
@@ -65,9 +65,9 @@ def prove(game: DotsAndBoxes) -> None:
             jnp.all(drawn | stands),
         )
 
-    is_quiet = jax.jit(jax.vmap(lambda code: structure(game, drawn_in(game, code)).taken == 0))
-    chunk = min(CHUNK, 1 << game.num_edges)
-    firsts = range(0, 1 << game.num_edges, chunk)
+    is_quiet = jax.jit(jax.vmap(lambda code: structure(board, drawn_in(board, code)).taken == 0))
+    chunk = min(CHUNK, 1 << board.num_edges)
+    firsts = range(0, 1 << board.num_edges, chunk)
     quiet = np.concatenate([i + np.flatnonzero(is_quiet(jnp.arange(i, i + chunk))) for i in firsts])
     quiet = np.concatenate([quiet, np.full(-len(quiet) % chunk, quiet[0])])  # pad to whole chunks
     for codes in quiet.reshape(-1, chunk):
@@ -77,17 +77,17 @@ def prove(game: DotsAndBoxes) -> None:
 
 @pytest.mark.parametrize("size", [(1, 5), (2, 3)])
 def test_the_value_follows_from_the_quiet_position(size):
-    game = DotsAndBoxes(*size)
-    table = build_table(game)
+    board = DotsAndBoxes(*size)
+    table = build_table(board)
 
     @jax.jit
     @jax.vmap
     def values(drawn):
-        found = structure(game, drawn)
+        found = structure(board, drawn)
         value = table_value(table, found.quiet)
         return whole_value(found, value, declines(found, value)), table_value(table, drawn)
 
-    np.testing.assert_array_equal(*values(random_boards(game, 2000)))
+    np.testing.assert_array_equal(*values(random_boards(board, 2000)))
 
 
 # 2x3 has chains like 1x4 and loops like 2x2.
@@ -98,17 +98,17 @@ def test_the_best_quiet_move_has_the_value_of_the_position(size):
 
 def test_one_edge_stands_for_each_chain_and_loop():
     """All edges of one move open the same boxes; the canonical edge gives the least choice."""
-    game = DotsAndBoxes(4, 4)
-    boxes = boxes_of(game)
+    board = DotsAndBoxes(4, 4)
+    boxes = boxes_of(board)
 
     @jax.jit
     @jax.vmap
     def look(drawn):
-        found = structure(game, structure(game, drawn).quiet)
-        there = jax.vmap(partial(structure, game))(after_each_edge(game, found.quiet))
-        return found, quiet_moves(game, found), equivalence(game, found).canonical, there
+        found = structure(board, structure(board, drawn).quiet)
+        there = jax.vmap(partial(structure, board))(after_each_edge(board, found.quiet))
+        return found, quiet_moves(board, found), equivalence(board, found).canonical, there
 
-    found, moves, canonical, there = jax.device_get(look(random_boards(game, 300, least=0.3)))
+    found, moves, canonical, there = jax.device_get(look(random_boards(board, 300, least=0.3)))
     choice = np.select([there.declined == 0, there.declined == 4], [0, 1], 2)
     for i in range(len(found.quiet)):
         first, length = found.first[i].ravel(), found.length[i].ravel()
@@ -127,32 +127,32 @@ def test_one_edge_stands_for_each_chain_and_loop():
 
 
 def test_weights_are_spread_over_equal_edges_by_symmetry_and_folded_back():
-    game = DotsAndBoxes(4, 4)
-    drawn = random_boards(game, 100)
+    board = DotsAndBoxes(4, 4)
+    drawn = random_boards(board, 100)
     weights = jax.random.uniform(jax.random.key(0), drawn.shape)
 
     @jax.jit
     @jax.vmap
     def there_and_back(drawn, weights):
-        found = structure(game, drawn)
-        weights = jnp.where(quiet_moves(game, found), weights, 0)
-        shared = spread(game, found, weights)
-        return weights, shared, fold(game, found, shared), found.quiet
+        found = structure(board, drawn)
+        weights = jnp.where(quiet_moves(board, found), weights, 0)
+        shared = spread(board, found, weights)
+        return weights, shared, fold(board, found, shared), found.quiet
 
     weights, shared, folded, quiet = there_and_back(drawn, weights)
     np.testing.assert_allclose(folded, weights, rtol=1e-5)
     assert float(jnp.where(quiet, shared, 0).max()) == 0
     even = there_and_back(drawn, jnp.ones(drawn.shape))[1]
-    for permutation in edge_permutations(game):
+    for permutation in edge_permutations(board):
         image = there_and_back(drawn[:, permutation], jnp.ones(drawn.shape))[1]
         np.testing.assert_allclose(image, even[:, permutation])
 
 
 def test_decisions_about_free_boxes_are_carried_out_edge_by_edge():
-    game = DotsAndBoxes(3, 3)
-    look = analyse(game)
-    choose = jax.jit(jax.vmap(partial(closing_edge, game)))
-    drawn = random_boards(game, 400, least=0.4)
+    board = DotsAndBoxes(3, 3)
+    look = analyse(board)
+    choose = jax.jit(jax.vmap(partial(closing_edge, board)))
+    drawn = random_boards(board, 400, least=0.4)
     found = look(drawn)
     for decline in (False, True):
         open_now = np.asarray((found.declined if decline else found.taken) > 0)
@@ -164,7 +164,7 @@ def test_decisions_about_free_boxes_are_carried_out_edge_by_edge():
             edges = np.asarray(choose(boards, now, np.full(len(boards), decline)))
             for i in np.flatnonzero(still):
                 assert not boards[i, edges[i]]
-                referee = Referee(game)
+                referee = Referee(board)
                 referee.drawn = set(np.flatnonzero(boards[i]).tolist())
                 gained = referee.play(int(edges[i]))
                 closed[i] += gained
@@ -180,22 +180,22 @@ def test_decisions_about_free_boxes_are_carried_out_edge_by_edge():
 
 @pytest.mark.parametrize("size", [(2, 2), (5, 5)])
 def test_games_have_the_decisions_they_can_have(size):
-    game = DotsAndBoxes(*size)
+    board = DotsAndBoxes(*size)
 
     def play(key):
         def decide(carry):
             drawn, key, count = carry
             key, own = jax.random.split(key)
-            moves = quiet_moves(game, structure(game, drawn))
+            moves = quiet_moves(board, structure(board, drawn))
             edge = jax.random.categorical(own, jnp.where(moves, 0.0, -jnp.inf))
-            opened = structure(game, drawn | (jnp.arange(game.num_edges) == edge))
+            opened = structure(board, drawn | (jnp.arange(board.num_edges) == edge))
             return opened.quiet, key, count + 1
 
-        start = (jnp.zeros(game.num_edges, bool), key, 0)
+        start = (jnp.zeros(board.num_edges, bool), key, 0)
         return jax.lax.while_loop(lambda carry: ~carry[0].all(), decide, start)[2]
 
     counts = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 200)))
-    assert counts.min() == fewest_decisions(game)
-    assert counts.max() <= most_decisions(game)
+    assert counts.min() == fewest_decisions(board)
+    assert counts.max() <= most_decisions(board)
     if size == (5, 5):
-        assert counts.max() > fewest_decisions(game)  # there were loops
+        assert counts.max() > fewest_decisions(board)  # there were loops

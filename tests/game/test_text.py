@@ -12,12 +12,12 @@ from jaxzero.game.text import render
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (5, 5), (7, 7)])
 def test_names_and_numbers_go_back_and_forth(rows, cols):
-    game = DotsAndBoxes(rows, cols)
-    for edge in range(game.num_edges):
-        name = edge_name(game, edge)
+    board = DotsAndBoxes(rows, cols)
+    for edge in range(board.num_edges):
+        name = edge_name(board, edge)
         spaced = f" {name[0]} {name[1:]}"
         for text in (name, name.upper(), str(edge), name.replace(",", ""), spaced):
-            assert parse_edge(game, text) == edge
+            assert parse_edge(board, text) == edge
 
 
 @pytest.mark.parametrize("text", ["h3,0", "v0,4", "17", "x1,1", "", "h1", "-1", "h0,3"])
@@ -75,10 +75,10 @@ def test_a_board_of_numbers_of_numpy_is_the_same_board():
 
 
 def test_the_picture_shows_lines_names_and_owners():
-    game = DotsAndBoxes(1, 2)
-    drawn = np.zeros(game.num_edges, bool)
+    board = DotsAndBoxes(1, 2)
+    drawn = np.zeros(board.num_edges, bool)
     drawn[[0, 2, 4, 5]] = True
-    assert render(game, drawn, owners={0: "A"}).splitlines() == [
+    assert render(board, drawn, owners={0: "A"}).splitlines() == [
         "  +-------+  h0,1 +",
         "  |       |",
         "  |   A   |     v0,2",

@@ -26,8 +26,8 @@ from jaxzero.measure.arena import (
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player, greedy_edge, make_player, on_host
 
-GAME = DotsAndBoxes(2, 2)
-RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
+BOARD = DotsAndBoxes(2, 2)
+RANDOM, GREEDY = (make_player(name, BOARD) for name in ("random", "greedy"))
 
 
 def first_legal(_keys, state: State) -> Choice:
@@ -35,7 +35,7 @@ def first_legal(_keys, state: State) -> Choice:
 
 
 def last_legal(_keys, state: State) -> Choice:
-    return Choice(GAME.num_edges - 1 - np.argmin(state.drawn[:, ::-1], axis=-1))
+    return Choice(BOARD.num_edges - 1 - np.argmin(state.drawn[:, ::-1], axis=-1))
 
 
 FIRST, LAST = Player("first", first_legal), Player("last", last_legal)
@@ -44,7 +44,7 @@ FIRST, LAST = Player("first", first_legal), Player("last", last_legal)
 ILLEGAL = {
     "drawn": lambda drawn: jnp.zeros(len(drawn), jnp.int32),
     "below 0": lambda drawn: jnp.full(len(drawn), -1),
-    "beyond": lambda drawn: jnp.full(len(drawn), GAME.num_edges),
+    "beyond": lambda drawn: jnp.full(len(drawn), BOARD.num_edges),
     "a fraction": lambda drawn: jnp.argmin(drawn, axis=-1) + 0.5,
     "policies": lambda drawn: jnp.zeros(drawn.shape),
     "one for all": lambda drawn: jnp.int32(0),
@@ -60,8 +60,8 @@ def test_a_player_that_breaks_the_rules_is_named(name, compiled):
         wrong = replace(wrong, function=jax.jit(wrong.function))
     for players in ((wrong, FIRST), (FIRST, wrong)):
         with pytest.raises(InputError, match=r"^player: wrong "):
-            play_match(GAME, *players, games=4, opening_plies=3, seed=0)
-    state = State(*(jnp.array([x]) for x in (np.arange(GAME.num_edges) < 1, 0, 0)))
+            play_match(BOARD, *players, games=4, opening_plies=3, seed=0)
+    state = State(*(jnp.array([x]) for x in (np.arange(BOARD.num_edges) < 1, 0, 0)))
     with pytest.raises(InputError, match=r"^player: wrong "):
         wrong.decide(jax.random.split(jax.random.key(0), 1), state)
 
@@ -73,23 +73,23 @@ def test_a_player_that_breaks_the_rules_is_named(name, compiled):
 def test_impossible_numbers_of_a_match_are_named(field, wrong):
     good = {"games": 2, "opening_plies": 0, "seed": 0, "at_once": 0}
     with pytest.raises(InputError, match=f"^{field}: "):
-        play_match(GAME, FIRST, LAST, **good | {field: wrong})
+        play_match(BOARD, FIRST, LAST, **good | {field: wrong})
 
 
 def test_players_of_another_board_are_named():
     other = make_player("greedy", DotsAndBoxes(1, 3))
     for players in ((GREEDY, other), (other, GREEDY)):
         with pytest.raises(InputError, match=r"^player: greedy plays 1x3"):
-            play_match(GAME, *players, 2, 0, 0)
+            play_match(BOARD, *players, 2, 0, 0)
 
 
 def test_the_moves_of_a_match_give_its_result():
     """The number of parallel games does not matter. Moves include openings, even whole games."""
-    result = play_match(GAME, GREEDY, RANDOM, 24, 20, 3, at_once=8)
-    assert result == play_match(GAME, GREEDY, RANDOM, 24, 20, 3)
-    openings, margins = draw_openings(GAME, 12, 20, 3), []
+    result = play_match(BOARD, GREEDY, RANDOM, 24, 20, 3, at_once=8)
+    assert result == play_match(BOARD, GREEDY, RANDOM, 24, 20, 3)
+    openings, margins = draw_openings(BOARD, 12, 20, 3), []
     for number, game in enumerate(result.moves.tolist()):
-        opening, referee = openings[number // 2].tolist(), Referee(GAME)
+        opening, referee = openings[number // 2].tolist(), Referee(BOARD)
         assert game[: len(opening)] == opening
         for edge in game:
             referee.play(edge)
@@ -100,10 +100,10 @@ def test_the_moves_of_a_match_give_its_result():
 
 
 def test_openings_repeat_only_when_there_are_no_others():
-    many = [frozenset(moves.tolist()) for moves in draw_openings(GAME, 64, 3, seed=0)]
+    many = [frozenset(moves.tolist()) for moves in draw_openings(BOARD, 64, 3, seed=0)]
     assert len(set(many)) == 64
-    assert many[:16] == [frozenset(moves.tolist()) for moves in draw_openings(GAME, 16, 3, seed=0)]
-    few = draw_openings(GAME, 64, 1, seed=0)  # the empty board and 12 edges
+    assert many[:16] == [frozenset(moves.tolist()) for moves in draw_openings(BOARD, 16, 3, seed=0)]
+    few = draw_openings(BOARD, 64, 1, seed=0)  # the empty board and 12 edges
     assert len({tuple(moves) for moves in few}) == 13
 
 
@@ -120,46 +120,46 @@ def counting(player: Player) -> tuple[Player, list[int]]:
 
 def test_captures_follow_from_the_decision_that_they_belong_to():
     """The moves equal those of a player that searches at every edge, with fewer searches."""
-    game, games = DotsAndBoxes(3, 3), 32
-    player = make_player("search:4", game, tiny_agent(game, nodes="quiet"))
+    board, games = DotsAndBoxes(3, 3), 32
+    player = make_player("search:4", board, tiny_agent(board, nodes="quiet"))
     at_every_edge = Player("every", lambda *asked: player.decide(*asked)._replace(quiet=None))
     once, asked = counting(player)
-    openings = after_openings(game, draw_openings(game, games // 2, 4, seed=6))
+    openings = after_openings(board, draw_openings(board, games // 2, 4, seed=6))
     numbers = np.arange(games)
-    play = partial(play_games, game, openings=openings, key=jax.random.key(5), numbers=numbers)
+    play = partial(play_games, board, openings=openings, key=jax.random.key(5), numbers=numbers)
     _, expected = play((at_every_edge, at_every_edge))
     for players in ((once, once), (once, at_every_edge), (at_every_edge, once)):
         asked.clear()
         np.testing.assert_array_equal(play(players)[1], expected)
-        most = games * (most_decisions(game) + 1) // (1 if players == (once, once) else 2)
+        most = games * (most_decisions(board) + 1) // (1 if players == (once, once) else 2)
         assert 0 < sum(asked) <= most
 
 
 def test_games_that_repeat_others_do_not_narrow_the_interval():
     """Two players without randomness play only two different games from one opening."""
-    again = play_match(GAME, FIRST, LAST, games=64, opening_plies=0, seed=0)
+    again = play_match(BOARD, FIRST, LAST, games=64, opening_plies=0, seed=0)
     assert (again.games, again.distinct) == (64, 2)
     assert again.interval == wilson_interval(again.points, 2)
     assert again.to_dict()["distinct"] == 2 and "2 games differ" in str(again)
     assert again.mirrored().distinct == 2
-    many = play_match(GAME, FIRST, LAST, games=64, opening_plies=4, seed=0)
-    assert many.mirrored() == play_match(GAME, LAST, FIRST, games=64, opening_plies=4, seed=0)
+    many = play_match(BOARD, FIRST, LAST, games=64, opening_plies=4, seed=0)
+    assert many.mirrored() == play_match(BOARD, LAST, FIRST, games=64, opening_plies=4, seed=0)
     assert many.distinct == 64 and "differ" not in str(many)
-    noisy = play_match(GAME, RANDOM, LAST, games=64, opening_plies=0, seed=0)
+    noisy = play_match(BOARD, RANDOM, LAST, games=64, opening_plies=0, seed=0)
     assert noisy.distinct > 60
 
 
 def test_players_on_the_host_play_the_same_games():
     first = Player("first", on_host(lambda _seeds, drawn: np.argmin(drawn, axis=1)))
     for one, same in (((first, GREEDY), (FIRST, GREEDY)), ((GREEDY, first), (GREEDY, FIRST))):
-        moves = [play_match(GAME, *players, 32, 5, 1).moves for players in (one, same)]
+        moves = [play_match(BOARD, *players, 32, 5, 1).moves for players in (one, same)]
         np.testing.assert_array_equal(*moves)
 
 
 def test_greedy_takes_then_keeps_safe_then_gives():
-    game, closing = DotsAndBoxes(1, 2), [0, 2, 4]
+    board, closing = DotsAndBoxes(1, 2), [0, 2, 4]
     keys = jax.random.split(jax.random.key(0), 64)
-    choose = jax.jit(jax.vmap(partial(greedy_edge, game), in_axes=(0, None)))
+    choose = jax.jit(jax.vmap(partial(greedy_edge, board), in_axes=(0, None)))
 
     def choices(drawn: list[int]) -> set[int]:
         state = State(np.isin(np.arange(7), drawn), np.int32(0), np.int32(0))

@@ -22,27 +22,27 @@ from jaxzero.measure.suite import BANDS, Suite, format_counts, read_suite, write
 from jaxzero.players.players import make_player
 from jaxzero.solver.endgame import ILLEGAL
 
-GAME = DotsAndBoxes(3, 3)
+BOARD = DotsAndBoxes(3, 3)
 SMALL = DotsAndBoxes(2, 2)
 
 
 def test_suites_are_collected_solved_and_stored(tmp_path):
-    players = {name: make_player(name, GAME) for name in ("random", "greedy")}
-    candidates = collect(GAME, players, 256, [16], undrawn=(9, 16), seed=0)
+    players = {name: make_player(name, BOARD) for name in ("random", "greedy")}
+    candidates = collect(BOARD, players, 256, [16], undrawn=(9, 16), seed=0)
     left = (~candidates.drawn).sum(axis=1)
     assert left.min() >= 9 and left.max() <= 16
     assert len(left) == 64
-    solved = solve_all(GAME, candidates.drawn, 10**6, tmp_path / "solved.npz")
-    suite = make_suites(GAME, candidates, solved, split=False)[""]
+    solved = solve_all(BOARD, candidates.drawn, 10**6, tmp_path / "solved.npz")
+    suite = make_suites(BOARD, candidates, solved, split=False)[""]
     assert 40 < len(suite) < 64 and suite.decisive.all()
     write_suite(suite, tmp_path / "new.npz")
-    again = read_suite(tmp_path / "new.npz", "new", GAME)
+    again = read_suite(tmp_path / "new.npz", "new", BOARD)
     for name in ("drawn", "moves", "counts"):
         np.testing.assert_array_equal(getattr(again, name), getattr(suite, name))
 
 
 def test_every_band_has_its_number_and_a_lower_one_takes_the_first():
-    settings = GAME, {"greedy": make_player("greedy", GAME)}, 256
+    settings = BOARD, {"greedy": make_player("greedy", BOARD)}, 256
     many, few = (collect(*settings, numbers, (9, 16), seed=0) for numbers in ([40, 21], [10]))
     band = (~many.drawn).sum(axis=1) >= 13
     assert (~band).sum() == 40 and band.sum() == 21
@@ -58,32 +58,32 @@ def test_positions_may_be_quiet_alone():
     drawn[2, [0, 2]] = True
     drawn[3] = True
     assert is_quiet(SMALL, drawn).tolist() == [True, False, True, False]
-    found = collect(GAME, {"greedy": make_player("greedy", GAME)}, 64, [30], (4, 16), seed=0)
-    assert len(found.drawn) > 60 and is_quiet(GAME, found.drawn).all()
+    found = collect(BOARD, {"greedy": make_player("greedy", BOARD)}, 64, [30], (4, 16), seed=0)
+    assert len(found.drawn) > 60 and is_quiet(BOARD, found.drawn).all()
 
 
 def test_images_of_a_position_are_one():
-    board = np.zeros(GAME.num_edges, bool)
+    board = np.zeros(BOARD.num_edges, bool)
     board[[0, 5, 13]] = True
-    images = board[automorphisms(GAME)]
+    images = board[automorphisms(BOARD)]
     other = ~board
     boards = np.concatenate([images, [other]])
     rows = np.arange(len(boards))
-    assert new_positions(GAME, boards, rows, rows, set()) == [0, len(images)]
+    assert new_positions(BOARD, boards, rows, rows, set()) == [0, len(images)]
 
 
 def test_no_position_is_an_image_of_one_in_a_stored_suite(tmp_path, monkeypatch):
-    players = {"greedy": make_player("greedy", GAME)}
-    settings = GAME, players, 64, [12], (9, 16)
+    players = {"greedy": make_player("greedy", BOARD)}
+    settings = BOARD, players, 64, [12], (9, 16)
     drawn = collect(*settings, seed=0).drawn
-    swapped = drawn[:, automorphisms(GAME)[-1]]
+    swapped = drawn[:, automorphisms(BOARD)[-1]]
     moves = np.where(swapped, ILLEGAL, 0).astype(np.int8)
     monkeypatch.setattr(suite, "DATA", tmp_path)
     for name, rows in {"one": slice(10), "other": slice(10, None)}.items():
-        half = Suite(name, GAME, swapped[rows], moves[rows])
-        write_suite(half, tmp_path / f"suite_{GAME}_{name}.npz")
+        half = Suite(name, BOARD, swapped[rows], moves[rows])
+        write_suite(half, tmp_path / f"suite_{BOARD}_{name}.npz")
     again = collect(*settings, seed=0).drawn
-    images = {image.tobytes() for board in drawn for image in board[automorphisms(GAME)]}
+    images = {image.tobytes() for board in drawn for image in board[automorphisms(BOARD)]}
     assert len(again) > 10 and not any(board.tobytes() in images for board in again)
 
 
@@ -102,9 +102,9 @@ def test_the_halves_hold_different_games():
 
 
 def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
-    players = {"random": make_player("random", GAME)}
-    drawn = collect(GAME, players, 64, [12], (9, 16), seed=0).drawn
-    whole = solve_all(GAME, drawn, 10**6, tmp_path / "whole.npz")
+    players = {"random": make_player("random", BOARD)}
+    drawn = collect(BOARD, players, 64, [12], (9, 16), seed=0).drawn
+    whole = solve_all(BOARD, drawn, 10**6, tmp_path / "whole.npz")
     store, calls, solver = tmp_path / "solved.npz", [], make_suite.move_bounds
 
     def stops(*arguments, **options):
@@ -115,10 +115,10 @@ def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
 
     monkeypatch.setattr(make_suite, "move_bounds", stops)
     with pytest.raises(KeyboardInterrupt):
-        solve_all(GAME, drawn, 10**6, store)
-    stored = len(read_store(store, GAME, 10**6))
+        solve_all(BOARD, drawn, 10**6, store)
+    stored = len(read_store(store, BOARD, 10**6))
     before = len(calls)
-    again = solve_all(GAME, drawn, 10**6, store)
+    again = solve_all(BOARD, drawn, 10**6, store)
     assert stored >= 10 and len(calls) - before == len(drawn) - stored
     np.testing.assert_array_equal(again.moves, whole.moves)
 
@@ -126,14 +126,14 @@ def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
 def test_an_error_at_the_first_position_is_not_hidden(tmp_path, monkeypatch):
     monkeypatch.setattr(make_suite, "move_bounds", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        solve_all(GAME, np.zeros((1, GAME.num_edges), bool), 10, tmp_path / "solved.npz")
+        solve_all(BOARD, np.zeros((1, BOARD.num_edges), bool), 10, tmp_path / "solved.npz")
 
 
 def test_a_higher_limit_tries_again_and_a_store_of_something_else_is_named(tmp_path):
     store, drawn = tmp_path / "solved.npz", np.zeros((1, SMALL.num_edges), bool)
     assert [solve_all(SMALL, drawn, n, store).solved.all() for n in (1, 1, 10**6)] == [0, 0, 1]
     with pytest.raises(InputError, match=r"^out: .* is of a 2x2 board, not 3x3"):
-        solve_all(GAME, np.zeros((1, GAME.num_edges), bool), 10**6, store)
+        solve_all(BOARD, np.zeros((1, BOARD.num_edges), bool), 10**6, store)
     store.write_text("no results")
     with pytest.raises(InputError, match=r"^out: .* cannot be read"):
         solve_all(SMALL, drawn, 1, store)

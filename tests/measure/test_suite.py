@@ -157,10 +157,10 @@ def test_the_interval_of_a_difference_covers(shares):
 @pytest.mark.parametrize("name", STORED)
 def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_again):
     suite = load_suite(name, board_of(name))
-    assert is_quiet(suite.game, suite.drawn).all() and suite.decisive.all()
+    assert is_quiet(suite.board, suite.drawn).all() and suite.decisive.all()
     held = {low: inside.sum() for (low, _), inside in zip(BANDS, suite.bands.values(), strict=True)}
     np.testing.assert_array_equal([*held.values()], suite.counts[:, 2])
-    others = (9, 29, 300) if suite.game.num_boxes == 16 else (13, 37, 300)
+    others = (9, 29, 300) if suite.board.num_boxes == 16 else (13, 37, 300)
     first, last, least = (37, 41, 170) if name == "5x5_early" else others
     lows = [low for low, count in held.items() if count]
     assert lows == list(range(first, last + 1, 4)) and min(held[low] for low in lows[:-1]) >= least
@@ -168,7 +168,7 @@ def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_agai
     assert len({board.tobytes() for board in suite.drawn}) == len(suite)
     easy = np.flatnonzero(suite.undrawn <= max(30, first))
     sample = np.random.default_rng(0).choice(easy, solved_again)
-    values, best, solved = solve_many(suite.game, suite.drawn[sample])
+    values, best, solved = solve_many(suite.board, suite.drawn[sample])
     assert solved.all()
     np.testing.assert_array_equal(values, suite.values[sample])
     expected = suite.moves[sample] == suite.values[sample][:, None]
@@ -180,8 +180,8 @@ def test_the_suites_share_only_the_positions_that_the_docs_count():
 
     def images(name: str, permutations: Callable) -> np.ndarray:
         suite = load_suite(name, board_of(name))
-        bits = 1 << np.arange(suite.game.num_edges)
-        return (suite.drawn[:, permutations(suite.game)] @ bits).min(axis=1)
+        bits = 1 << np.arange(suite.board.num_edges)
+        return (suite.drawn[:, permutations(suite.board)] @ bits).min(axis=1)
 
     counts = {"4x4_test": (21, 0), "5x5_test": (1, 0), "5x5_final": (1, 1), "5x5_early": (0, 0)}
     for name, shared in counts.items():

@@ -26,11 +26,11 @@ def small():
 
 @pytest.fixture(scope="module")
 def few(small):
-    return table_suite(small.network.game, positions=200)
+    return table_suite(small.network.board, positions=200)
 
 
 def test_players_are_compared_with_the_first(small, few, tmp_path, capsys):
-    names = scored_players("policy, greedy,random", few.game, small, 1)
+    names = scored_players("policy, greedy,random", few.board, small, 1)
     found = score_suite({"2x2": small}, few, names, tmp_path)
     assert list(found["suite"]) == ["policy", "greedy", "random"]
     assert list(found["differences"]) == ["greedy - policy", "random - policy"]
@@ -48,9 +48,9 @@ def test_players_are_compared_with_the_first(small, few, tmp_path, capsys):
 
 def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
     networks = {"2x2": small, "other": small}
-    names = scored_players("policy,search:2,greedy", few.game, small, 2)
+    names = scored_players("policy,search:2,greedy", few.board, small, 2)
     with pytest.raises(InputError, match="players: greedy have no network"):
-        scored_players("greedy", few.game, small, 2)
+        scored_players("greedy", few.board, small, 2)
     found = score_suite(networks, few, names, tmp_path)
     assert list(found["differences"]) == [
         "policy of 2x2 - policy of other",

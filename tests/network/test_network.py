@@ -24,7 +24,7 @@ from jaxzero.network.network import (
 )
 from jaxzero.search.search import network_evaluator
 
-GAME = DotsAndBoxes(2, 3)
+BOARD = DotsAndBoxes(2, 3)
 RAW = {"features": "raw"}  # compiles faster where the inputs do not matter
 FORMS = {
     "dense": {"trunk": "dense"},
@@ -36,12 +36,12 @@ FORMS = {
 
 
 def small(platform: str = "cpu", **settings) -> Network:
-    return Network(GAME, NetworkConfig(**{"channels": 8, "blocks": 1, **settings}), platform)
+    return Network(BOARD, NetworkConfig(**{"channels": 8, "blocks": 1, **settings}), platform)
 
 
 def boards(count: int) -> np.ndarray:
     share = np.linspace(0, 1, count)[:, None]
-    return np.random.default_rng(0).random((count, GAME.num_edges)) < share
+    return np.random.default_rng(0).random((count, BOARD.num_edges)) < share
 
 
 @pytest.mark.parametrize(("form", "count"), [*((form, 9) for form in FORMS), ("attention", 40)])
@@ -57,7 +57,7 @@ def test_shapes_types_masks_and_the_copy_for_inference(form, count):
     chex.assert_type([out.policy_logits, *out.head_logits.values()], jnp.float32)
     chex.assert_tree_all_finite(out)
     np.testing.assert_array_equal(out.policy_logits == IMPOSSIBLE, drawn)
-    assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left
+    assert np.asarray(expected_margin(BOARD, out))[-1] == 0  # a full board has nothing left
 
     @jax.jit
     def run_copy(params, drawn):
@@ -71,7 +71,7 @@ def test_margins_that_cannot_be_have_no_probability():
     network, drawn = small(trunk="dense", features="raw"), np.zeros((9, 17), bool)
     drawn[0, [0, 3, 9, 10]] = True  # one box closed
     out = apply(network)(any_params(network), drawn)
-    possible = np.flatnonzero(margin_probabilities(out)[0] > 0) - GAME.num_boxes
+    possible = np.flatnonzero(margin_probabilities(out)[0] > 0) - BOARD.num_boxes
     assert possible.tolist() == [-5, -3, -1, 1, 3, 5]
 
 
@@ -145,8 +145,8 @@ def test_searches_value_a_position_by_its_share_of_the_boxes():
     found = jax.jit(network_evaluator(network).evaluate)(params, state, None)
     out = apply(network)(params, drawn)
     np.testing.assert_allclose(found.prior_logits, out.policy_logits, rtol=1e-5)
-    margin = expected_margin(GAME, out)
-    expected = jnp.where(jnp.all(drawn, axis=1), 0.0, margin / GAME.num_boxes)
+    margin = expected_margin(BOARD, out)
+    expected = jnp.where(jnp.all(drawn, axis=1), 0.0, margin / BOARD.num_boxes)
     np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-6)
     assert float(jnp.abs(found.value).max()) > 0.01
 

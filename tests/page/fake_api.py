@@ -30,9 +30,9 @@ FINAL = ((-3, 0.1), (-1, 0.2), (1, 0.4), (3, 0.2), (5, 0.1))  # margin to come, 
 
 def boxes_beside(record: Record, drawn_sides: int) -> np.ndarray:
     """Count the boxes beside every edge that have `drawn_sides` drawn sides: [A]."""
-    sides = count_sides(record.game, record.drawn)
+    sides = count_sides(record.board, record.drawn)
     sides[-1] = 0  # the outside
-    return (sides[box_neighbours(record.game)] == drawn_sides).sum(axis=1)
+    return (sides[box_neighbours(record.board)] == drawn_sides).sum(axis=1)
 
 
 def losses(record: Record) -> dict[int, int]:
@@ -51,21 +51,23 @@ def play(_level, record: Record, _seed) -> Record:
     return draw_turn(record, best_edge)
 
 
-def think(game: DotsAndBoxes, drawn: np.ndarray, _simulations) -> SimpleNamespace:
-    record = Record(game, start=tuple(np.flatnonzero(drawn).tolist()))
+def think(board: DotsAndBoxes, drawn: np.ndarray, _simulations) -> SimpleNamespace:
+    record = Record(board, start=tuple(np.flatnonzero(drawn).tolist()))
     takes = boxes_beside(record, 3)[~drawn].max()
     return SimpleNamespace(edge=best_edge(record), value=takes)
 
 
-def analyses(game: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float) -> Iterator[Analysis]:
+def analyses(
+    board: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float
+) -> Iterator[Analysis]:
     """Yield made-up analyses; with at most 12 undrawn edges the last one is exact."""
-    record = Record(game, start=tuple(np.flatnonzero(drawn).tolist()))
+    record = Record(board, start=tuple(np.flatnonzero(drawn).tolist()))
     if record.is_over:
         return
     lost, given = losses(record), boxes_beside(record, 2)
     kinds = np.array(["safe", "half-hearted", "loony"])[given]
     kinds[boxes_beside(record, 3) > 0] = "takes"
-    quiet = np.flatnonzero(count_sides(game, drawn)[:-1] == 2).tolist()
+    quiet = np.flatnonzero(count_sides(board, drawn)[:-1] == 2).tolist()
     rules = {
         "chains": tuple(Chain((box,), "chain", ()) for box in quiet),
         "safe": int(np.sum(given[~drawn] == 0)),
@@ -74,7 +76,7 @@ def analyses(game: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float) ->
         "best": best_edge(record),
         "line": draw_turn(record, best_edge).moves,
         "lines": tuple((int(edge),) for edge in sorted(lost, key=lost.get)[:3]),
-        "owners": tuple(0 if open_ else None for open_ in count_sides(game, drawn)[:-1] < 4),
+        "owners": tuple(0 if open_ else None for open_ in count_sides(board, drawn)[:-1] < 4),
     }
     stages = [("structure", 0), ("policy", 1), ("search", 64), ("search", 256), ("exact", 256)]
     for stage, simulations in stages if len(lost) < 13 else stages[:-1]:
@@ -98,9 +100,9 @@ def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     config = uvicorn.Config(make_app(), log_level="error", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     running = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    engines = {"play_level": play, "agent_of": lambda game: game}
+    engines = {"play_level": play, "agent_of": lambda board: board}
     of_reviews = patch.multiple(review, think=think, prove=lambda *_: None)
-    engines["stages"] = lambda game, drawn, ahead, *_: analyses(game, drawn, ahead, delay)
+    engines["stages"] = lambda board, drawn, ahead, *_: analyses(board, drawn, ahead, delay)
     compiled = patch.object(Programs, "ready", True)
     with patch.multiple(answers, **engines), of_reviews, compiled:
         running.start()

@@ -105,8 +105,8 @@ def compiler(gate, monkeypatch):
     """Return the columns of boards that one thread compiles, and the gate that it waits for."""
     boards = []
 
-    def programs(game: DotsAndBoxes) -> Programs:
-        return Programs(game, gate, lambda: boards.append(game.cols) or gate.wait(PATIENCE))
+    def programs(board: DotsAndBoxes) -> Programs:
+        return Programs(board, gate, lambda: boards.append(board.cols) or gate.wait(PATIENCE))
 
     monkeypatch.setattr(answers, "analysis_programs", programs)
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))

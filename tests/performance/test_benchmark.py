@@ -152,11 +152,11 @@ def test_a_report_says_what_is_estimated_and_why_a_share_is_above_its_limit(meas
 
 def test_positions_are_of_all_stages_and_come_back_as_they_went_in():
     work = work_of()
-    state = random_states(work.network.game, 2 * STAGES)
+    state = random_states(work.network.board, 2 * STAGES)
     assert np.array_equal(np.sum(state.drawn, axis=1), [0, 1, 3, 5] * 2)
     # The guard that keeps the compiler from omitting work changes no input.
     part = network_part(work, 3)
-    assert np.array_equal(part.call(), random_states(work.network.game, work.games).drawn)
+    assert np.array_equal(part.call(), random_states(work.network.board, work.games).drawn)
     assert part.items == 3 * work.games
 
 
@@ -167,7 +167,7 @@ def test_the_network_alone_is_given_the_structure_as_in_a_search(monkeypatch):
     work = work_of("--search.nodes=quiet", "--network.features=structure")
     part = network_part(work, 1)
     monkeypatch.setattr("jaxzero.network.network.structure", find)
-    assert jax.eval_shape(part.call).shape == (8, work.network.game.num_edges)
+    assert jax.eval_shape(part.call).shape == (8, work.network.board.num_edges)
 
 
 def test_learning_is_measured_with_all_its_targets():

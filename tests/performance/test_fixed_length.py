@@ -73,7 +73,7 @@ def is_program(value) -> bool:
 def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
     """Return the program of a part of an iteration and the shapes of its inputs."""
     games = config.lanes(config.selfplay.games_per_iteration)
-    state = jax.eval_shape(lambda: initial_states(network.game, games))
+    state = jax.eval_shape(lambda: initial_states(network.board, games))
     learner = jax.eval_shape(lambda: init_learner(network, config))
     if part == "update":
         samples = partial(random_positions, network, config.learner.batch_size)
@@ -84,7 +84,7 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
     evaluator = network_evaluator(network)
     key = jax.eval_shape(lambda: jax.random.key(0))
     rounds = rounds_of(config.search)
-    program = partial(search, network.game, config.search, evaluator, rounds=rounds)
+    program = partial(search, network.board, config.search, evaluator, rounds=rounds)
     return program, (prepared, key, state)
 
 
@@ -139,17 +139,17 @@ def test_loops_of_unknown_length_are_seen():
 
 def traced_search(settings: SearchConfig, of_selfplay: bool = False):
     """Trace a search; its evaluator is a program with the name `counted`."""
-    game = DotsAndBoxes(2, 2)
+    board = DotsAndBoxes(2, 2)
 
     @jax.jit
     def counted(drawn: jax.Array) -> Evaluation:
         return Evaluation(jnp.zeros(drawn.shape), jnp.zeros(len(drawn)))
 
     evaluator = PositionEvaluator(lambda _, state, _found: counted(state.drawn), "gpu")
-    program = partial(search, game, settings, evaluator, (), rounds=rounds_of(settings))
+    program = partial(search, board, settings, evaluator, (), rounds=rounds_of(settings))
     if of_selfplay:
-        program = partial(selfplay_search, game, settings, evaluator, ())
-    return jax.make_jaxpr(program)(jax.random.key(0), initial_states(game, 2))
+        program = partial(selfplay_search, board, settings, evaluator, ())
+    return jax.make_jaxpr(program)(jax.random.key(0), initial_states(board, 2))
 
 
 def network_calls(search) -> int:

@@ -30,12 +30,12 @@ from jaxzero.solver.endgame import Solution
 )
 def test_kinds_of_edges_in_a_row(cols, drawn, kinds):
     """One row of boxes between two drawn lines; on an empty board every edge is safe."""
-    game = DotsAndBoxes(1, cols)
-    edges = np.zeros(game.num_edges, bool)
-    assert cols < 2 or {one.kind for one in by_structure(game, edges).edges} == {"safe"}
+    board = DotsAndBoxes(1, cols)
+    edges = np.zeros(board.num_edges, bool)
+    assert cols < 2 or {one.kind for one in by_structure(board, edges).edges} == {"safe"}
     edges[: 2 * cols] = True
-    edges[[parse_edge(game, name) for name in drawn]] = True
-    assert [one.kind for one in by_structure(game, edges).edges] == kinds.split()
+    edges[[parse_edge(board, name) for name in drawn]] = True
+    assert [one.kind for one in by_structure(board, edges).edges] == kinds.split()
 
 
 def test_the_solver_yields_after_each_slice(monkeypatch):
@@ -50,9 +50,9 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
         monkeypatch.setattr(analysis, name, lambda _agent, known, *_: known)
     monkeypatch.setattr(analysis, "solve", solve)
     monkeypatch.setattr(analysis, "is_compiled", lambda: True)
-    game = DotsAndBoxes(2, 3)
-    agent = SimpleNamespace(network=SimpleNamespace(game=game))
-    found = analysis.stages(agent, np.zeros(game.num_edges, bool), 0, 0, 60.0)
+    board = DotsAndBoxes(2, 3)
+    agent = SimpleNamespace(network=SimpleNamespace(board=board))
+    found = analysis.stages(agent, np.zeros(board.num_edges, bool), 0, 0, 60.0)
     assert [next(found).stage for _ in range(3)] == ["structure"] * 3
     before = len(slices)
     for count in range(1, 9):
@@ -68,21 +68,21 @@ def test_a_value_without_best_edges_is_no_solution(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(seed):
-    game, rng = DotsAndBoxes(2, 3), np.random.default_rng(seed)
-    drawn = np.zeros(game.num_edges, bool)
-    drawn[rng.permutation(game.num_edges)[: 6 + seed]] = True
-    agent = SimpleNamespace(network=SimpleNamespace(game=game))  # few edges need no network
+    board, rng = DotsAndBoxes(2, 3), np.random.default_rng(seed)
+    drawn = np.zeros(board.num_edges, bool)
+    drawn[rng.permutation(board.num_edges)[: 6 + seed]] = True
+    agent = SimpleNamespace(network=SimpleNamespace(board=board))  # few edges need no network
     found = next(analysis.stages(agent, drawn, 0, 0, 1.0))
     facts, values = {one.edge: one for one in found.edges}, []
     for line in found.lines:
-        closed = list(play_moves(game, np.flatnonzero(drawn).tolist(), line)[1].values())
+        closed = list(play_moves(board, np.flatnonzero(drawn).tolist(), line)[1].values())
         assert len(line) == len(facts) and closed.count(0) - closed.count(1) == facts[line[0]].value
         values.append(facts[line[0]].value)
     assert values == sorted(values, reverse=True) and values[0] == found.value
     assert found.lines[0] == found.line and found.line[0] == found.best
     owners = list(found.owners)
     assert owners.count(0) - owners.count(1) == found.value
-    assert [owner is None for owner in owners] == (count_sides(game, drawn)[:-1] == 4).tolist()
+    assert [owner is None for owner in owners] == (count_sides(board, drawn)[:-1] == 4).tolist()
     edges = {line[0] for line in found.lines}
     for chain in found.chains:  # edges of one chain and kind have the same value: one line each
         kinds = [facts[edge].kind for edge in edges & {*chain.edges} if chain.kind != "free"]
@@ -91,15 +91,15 @@ def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(see
 
 @pytest.mark.parametrize("simulations", [0, 2])
 def test_owners_agree_with_what_is_proven_and_no_stage_loses_them(simulations):
-    game, shown, rng = DotsAndBoxes(2, 3), 0, np.random.default_rng(0)
-    agent = tiny_agent(game)
+    board, shown, rng = DotsAndBoxes(2, 3), 0, np.random.default_rng(0)
+    agent = tiny_agent(board)
     for left in (2, 6, 11, *[13, 14, 15, 16] * 4):
-        drawn = np.ones(game.num_edges, bool)
-        drawn[rng.permutation(game.num_edges)[:left]] = False
+        drawn = np.ones(board.num_edges, bool)
+        drawn[rng.permutation(board.num_edges)[:left]] = False
         for found in analysis.stages(agent, drawn, 0, simulations, 5.0):
             low, high = found.bounds or (-6, 6)
             owners = list(found.owners)
-            unknown = owners == [None] * game.num_boxes
+            unknown = owners == [None] * board.num_boxes
             assert unknown or low <= owners.count(0) - owners.count(1) <= high
         assert found.lines[0] == found.line and found.line and found.proven is not None
         assert not unknown or left > small.MAX_UNDRAWN

@@ -16,6 +16,6 @@ from jaxzero.runs.weights import load_weights
     [(3, 3, "3x3"), (4, 4, "5x5"), (6, 5, "5x5"), (5, 7, "7x7")],
 )
 def test_a_board_has_the_network_that_plays_it_best(rows, cols, name):
-    game = DotsAndBoxes(rows, cols)
-    expected = resize(load_weights(name).agent, game, "weights")
-    chex.assert_trees_all_equal(agent_of(game).params, expected.params)
+    board = DotsAndBoxes(rows, cols)
+    expected = resize(load_weights(name).agent, board, "weights")
+    chex.assert_trees_all_equal(agent_of(board).params, expected.params)

@@ -66,11 +66,11 @@ def right(problem: dict) -> set[int]:
 
 def losses_by_play(problem: dict) -> dict[str, int]:
     """Return what every edge loses, by solving the position after every edge separately."""
-    game, start = board_of(problem), problem["game"]["start"]
-    boxes, worth = boxes_of(game), {}
-    for edge in set(range(game.num_edges)) - set(start):
+    board, start = board_of(problem), problem["game"]["start"]
+    boxes, worth = boxes_of(board), {}
+    for edge in set(range(board.num_edges)) - set(start):
         closed = sum(edge in box and box <= {*start, edge} for box in boxes)
-        rest = solve(game, [*start, edge], table=TABLE).value
+        rest = solve(board, [*start, edge], table=TABLE).value
         worth[str(edge)] = closed + rest if closed else -rest
     assert problem["value"] == max(worth.values())
     return {edge: problem["value"] - value for edge, value in worth.items()}

@@ -30,7 +30,7 @@ from jaxzero.solver import null_window, proof
 from jaxzero.solver.endgame import solve
 from jaxzero.solver.small import exact_answer
 
-GAME = DotsAndBoxes(2, 2)
+BOARD = DotsAndBoxes(2, 2)
 PATIENCE = 60  # seconds until a test fails instead of hanging
 Say = Callable[[str], list[str]]  # from a line to the lines of its answer
 Opponent = Callable[[Record], int]
@@ -47,23 +47,23 @@ def made() -> Session:
 def engine(made) -> Session:
     made.full, made.done = None, False
     made.words.clear()
-    made.new_game(GAME)
+    made.new_game(BOARD)
     return made
 
 
 def by_gtp(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
-    assert say(f"boardsize {record.game.rows} {record.game.cols}") == ["=\n"]
+    assert say(f"boardsize {record.board.rows} {record.board.cols}") == ["=\n"]
     while not record.is_over:
         if record.player == plays:
             (said,) = say("genmove")
             assert said.startswith("= ")
             for name in said[2:].split():
                 assert record.player == plays
-                record = record.draw(parse_edge(record.game, name))
+                record = record.draw(parse_edge(record.board, name))
         else:
             after = draw_turn(record, opponent)
             edges = after.moves[len(record.moves) :]
-            assert say("play " + " ".join(edge_name(record.game, e) for e in edges)) == ["=\n"]
+            assert say("play " + " ".join(edge_name(record.board, e) for e in edges)) == ["=\n"]
             record = after
     assert say("score") == ["= {} {}\n".format(*record.score)]
     return record
@@ -82,14 +82,14 @@ def by_sau(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
             (message,) = said
             word, *turn = message.split()
             assert word == "move"
-            for edge in sau_edges(record.game, turn):
+            for edge in sau_edges(record.board, turn):
                 assert record.player == plays
                 record = record.draw(edge)
             assert record.is_over or record.player != plays, "the whole turn is one message"
         else:
             assert not said
             after = draw_turn(record, opponent)
-            said = say(sau_message(record.game, list(after.moves[len(record.moves) :])))
+            said = say(sau_message(record.board, list(after.moves[len(record.moves) :])))
             record = after
             continue
         said = []
@@ -99,8 +99,8 @@ def by_sau(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
 
 def by_botzone(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
     """Play a game as the platform does: it asks both sides in turn; the side not to move passes."""
-    game, asked, request = record.game, 0, {"x": -1, "y": -1}
-    squares = {(x, y): edge for edge, (x, y) in enumerate(lattice(game))}
+    board, asked, request = record.board, 0, {"x": -1, "y": -1}
+    squares = {(x, y): edge for edge, (x, y) in enumerate(lattice(board))}
     requests, responses = [], []
     while not record.is_over:
         if asked == plays:
@@ -117,7 +117,7 @@ def by_botzone(say: Say, record: Record, plays: int, opponent: Opponent) -> Reco
                 record = record.draw(squares[place["x"], place["y"]])
         elif record.player == asked:
             edge = opponent(record)
-            record, (x, y) = record.draw(edge), lattice(game)[edge]
+            record, (x, y) = record.draw(edge), lattice(board)[edge]
             request = {"x": x, "y": y, "pass": 0}
         else:
             request = {"x": -1, "y": -1, "pass": 1}
@@ -125,9 +125,11 @@ def by_botzone(say: Say, record: Record, plays: int, opponent: Opponent) -> Reco
     return record
 
 
-def lattice(game: DotsAndBoxes) -> list[tuple[int, int]]:
-    horizontal = [(2 * r, 2 * c + 1) for r in range(game.rows + 1) for c in range(game.cols)]
-    return horizontal + [(2 * r + 1, 2 * c) for r in range(game.rows) for c in range(game.cols + 1)]
+def lattice(board: DotsAndBoxes) -> list[tuple[int, int]]:
+    horizontal = [(2 * r, 2 * c + 1) for r in range(board.rows + 1) for c in range(board.cols)]
+    return horizontal + [
+        (2 * r + 1, 2 * c) for r in range(board.rows) for c in range(board.cols + 1)
+    ]
 
 
 GAMES = {"gtp": by_gtp, "sau": by_sau, "botzone": by_botzone}
@@ -143,8 +145,8 @@ def test_whole_games_are_played_by_the_rules(engine, name):
     for number in range(6):
         opponent = partial(at_random, rng)
         say = partial(answer, name, engine)
-        record = GAMES[name](say, Record(GAME), number % 2, opponent)
-        assert record.is_over and engine.record.game == GAME
+        record = GAMES[name](say, Record(BOARD), number % 2, opponent)
+        assert record.is_over and engine.record.board == BOARD
 
 
 OUTER = "h0,0 h0,1 h2,0 h2,1 v0,0 v1,0 v0,2 v1,2"  # 8 edges; then every edge gives boxes
@@ -221,13 +223,13 @@ def turn_of(engine: Session, protocol: str, before: Record) -> str:
     begun = before.moves if protocol == "botzone" else engine.past[-1].moves
     edges = list(engine.record.moves[len(begun) :])
     if protocol == "botzone":
-        x, y = lattice(GAME)[edges[-1]]
+        x, y = lattice(BOARD)[edges[-1]]
         return json.dumps({"x": x, "y": y})
     replayed = draw_turn(engine.past[-1], lambda record: edges[len(record.moves) - len(begun)])
     assert replayed == engine.record, "the whole turn and no more"
     if protocol == "sau":
-        return sau_message(GAME, edges)
-    return " ".join(edge_name(GAME, edge) for edge in edges)
+        return sau_message(BOARD, edges)
+    return " ".join(edge_name(BOARD, edge) for edge in edges)
 
 
 def test_a_process_answers_every_line_once():
@@ -268,13 +270,13 @@ def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, mon
 
 def test_a_refused_turn_of_several_edges_begins_with_another(engine):
     """Two boxes can be taken: after every refusal the next turn is legal."""
-    engine.plays, engine.record = 0, Record(GAME, (0, 2, 6, 1, 4, 3, 8, 5))
+    engine.plays, engine.record = 0, Record(BOARD, (0, 2, 6, 1, 4, 3, 8, 5))
     assert engine.record.player == 0
     engine.refused, begun = set(), engine.record
     turns = [engine.play_turn()]
     for _ in range(len(np.flatnonzero(~begun.drawn)) - 1):
         (said,) = answer("sau", engine, "error")
-        turns.append(sau_edges(GAME, said.split()[1:]))
+        turns.append(sau_edges(BOARD, said.split()[1:]))
         assert engine.past[-1] == begun
         replayed = draw_turn(begun, lambda record: turns[-1][len(record.moves) - len(begun.moves)])
         assert replayed == engine.record
@@ -329,10 +331,10 @@ def test_rules_decide_while_the_engine_compiles_and_that_is_said(gate, monkeypat
     edges = session.play_turn()
     assert edges and all(session.record.drawn[edges])
     assert len(said) == 2, "that it compiles, and that simple rules answer"
-    session.record = Record(session.game, tuple(range(session.game.num_edges - 12)))
+    session.record = Record(session.board, tuple(range(session.board.num_edges - 12)))
     began = time.monotonic()
     session.seconds = PATIENCE
-    assert exact_answer(session.game, session.record.drawn) == session.play_turn()[0]
+    assert exact_answer(session.board, session.record.drawn) == session.play_turn()[0]
     assert time.monotonic() - began < PATIENCE / 2, "the exact solver needs no compiler"
 
 
@@ -380,8 +382,8 @@ def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
 
 def test_a_turn_that_has_not_passed_is_refused(engine):
     """The other side closes a box, so it must draw another edge in the same message."""
-    engine.record, engine.plays = Record(GAME, (0, 2, 6)), 0
-    (said,) = answer("sau", engine, sau_message(GAME, [7]))
+    engine.record, engine.plays = Record(BOARD, (0, 2, 6)), 0
+    (said,) = answer("sau", engine, sau_message(BOARD, [7]))
     assert said.startswith("error move: ") and len(engine.record.moves) == 3
 
 
@@ -401,7 +403,7 @@ def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
     monkeypatch.setattr(expert, "decide", use_all_the_time)
     for number in range(games):
         side = 5 if number % 20 == 0 else 2 + number % 2
-        agent = SimpleNamespace(network=SimpleNamespace(game=DotsAndBoxes(side, side)))
+        agent = SimpleNamespace(network=SimpleNamespace(board=DotsAndBoxes(side, side)))
         session = Session(agent, 2.0, Clock(float(rng.choice([1.5, 3.0, 10.0, 900.0]))))
         while not session.record.is_over:
             if session.record.player == number % 2:

@@ -16,7 +16,7 @@ from jaxzero.play.game import Record
 from jaxzero.play.review_report import PHASES, Reviewed
 from jaxzero.solver.endgame import move_values
 
-GAME = DotsAndBoxes(2, 2)
+BOARD = DotsAndBoxes(2, 2)
 
 
 def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
@@ -33,7 +33,7 @@ def test_a_move_loses_what_the_solver_says(seed):
     moves = rng.permutation([edge for edge in range(12) if edge not in start]).tolist()
     found, drawn = reviewed(moves, start), np.isin(np.arange(12), start)
     for line, edge, player in zip(found.lines[:-1], moves, found.game.players, strict=False):
-        values = move_values(GAME, drawn)
+        values = move_values(BOARD, drawn)
         assert line.exact and line.player == player and values[line.best] == values.max()
         assert line.lost == values.max() - values[edge]
         assert line.is_mistake == (line.lost > 0)
@@ -45,7 +45,7 @@ def test_a_move_loses_what_the_solver_says(seed):
 def test_tallies_add_up_and_perfect_play_loses_nothing():
     drawn, moves = np.zeros(12, bool), []
     while not drawn.all():
-        moves.append(int(move_values(GAME, drawn).argmax()))
+        moves.append(int(move_values(BOARD, drawn).argmax()))
         drawn[moves[-1]] = True
     perfect = reviewed(moves)
     careless = reviewed([*range(12)])
@@ -69,7 +69,7 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     said = ((3, 0.5), (4, 0.25), (5, -1.5))
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
-    record = Record(GAME, (0, 1))
+    record = Record(BOARD, (0, 1))
     found = review.review(None, record, 16, wait=lambda: [0.0, 0.1], seconds=0)
     assert [next(found), next(found)] == [0.0, 0.1]
     lines = [line for line in found if isinstance(line, review.ReviewLine)]

@@ -29,7 +29,7 @@ LOWEST = Player("lowest", draw_lowest)  # draws the free edge with the lowest nu
 SIDES = (Side("you"), Side("AI", LOWEST))
 
 
-def play(game: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[str]]:
+def play(board: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[str]]:
     """Play with these entries and then end the input; return the record and all lines."""
     waiting, written = list(entries), []
 
@@ -38,30 +38,30 @@ def play(game: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[s
             raise EOFError
         return waiting.pop(0)
 
-    record = play_game(Record(game), Setup(sides, read, written.append))
+    record = play_game(Record(board), Setup(sides, read, written.append))
     assert not waiting
     return record, "\n".join(written).split("\n")
 
 
-def random_record(game: DotsAndBoxes, seed: int, plies: int | None = None) -> Record:
-    order = np.random.default_rng(seed).permutation(game.num_edges)[:plies]
-    return Record(game, tuple(order.tolist()))
+def random_record(board: DotsAndBoxes, seed: int, plies: int | None = None) -> Record:
+    order = np.random.default_rng(seed).permutation(board.num_edges)[:plies]
+    return Record(board, tuple(order.tolist()))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_record_follows_the_rules(seed):
-    game = DotsAndBoxes(2, 3)
-    whole = random_record(game, seed)
-    state, draw = initial_state(game), jax.jit(step, static_argnums=0)
-    for plies in range(game.num_edges + 1):
+    board = DotsAndBoxes(2, 3)
+    whole = random_record(board, seed)
+    state, draw = initial_state(board), jax.jit(step, static_argnums=0)
+    for plies in range(board.num_edges + 1):
         record = whole.cut(plies)
         jax.tree.map(
             lambda own, rule: np.testing.assert_array_equal(own[0], rule), record.state(), state
         )
-        assert record.is_over == (plies == game.num_edges)
+        assert record.is_over == (plies == board.num_edges)
         if not record.is_over:
-            state, _ = draw(game, state, whole.moves[plies])
-    assert sum(whole.score) == game.num_boxes == len(whole.owners)
+            state, _ = draw(board, state, whole.moves[plies])
+    assert sum(whole.score) == board.num_boxes == len(whole.owners)
 
 
 def test_edges_drawn_before_the_game_belong_to_nobody():

@@ -19,8 +19,8 @@ from jaxzero.players.players import make_player
 from jaxzero.players.single import SearchOutput
 from jaxzero.solver import endgame
 
-GAME = DotsAndBoxes(2, 2)
-AGENT = tiny_agent(GAME, 4, nodes="quiet")
+BOARD = DotsAndBoxes(2, 2)
+AGENT = tiny_agent(BOARD, 4, nodes="quiet")
 
 
 @cache
@@ -40,11 +40,11 @@ def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
 
 
 def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatch):
-    made, boards = unhurried(monkeypatch), random_positions(GAME, 80, 1, GAME.num_edges)
+    made, boards = unhurried(monkeypatch), random_positions(BOARD, 80, 1, BOARD.num_edges)
     edges = expert.choose_edges(made, np.zeros(len(boards), np.uint32), boards)
     chosen = 0
     for drawn, edge in zip(boards, edges, strict=True):
-        worth = endgame.move_values(GAME, drawn)
+        worth = endgame.move_values(BOARD, drawn)
         best = np.flatnonzero(worth == worth.max())
         order = expert.preference(made.think(16, drawn), drawn)
         assert edge == next(one for one in order if one in best)
@@ -57,10 +57,10 @@ def test_where_nothing_can_be_proven_the_network_chooses(board, monkeypatch):
     """Test too many undrawn edges, and boards beyond the solver."""
     made = unhurried(monkeypatch)
     if board:
-        monkeypatch.setattr(expert.endgame, "can_solve", lambda _game: False)
+        monkeypatch.setattr(expert.endgame, "can_solve", lambda _board: False)
     else:
         monkeypatch.setattr(expert, "PROVEN_UNDRAWN", 0)
-    for drawn in random_positions(GAME, 20, 1, GAME.num_edges):
+    for drawn in random_positions(BOARD, 20, 1, BOARD.num_edges):
         assert expert.decide(made, drawn) == made.think(16, drawn).edge
 
 
@@ -69,11 +69,11 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
     made = unhurried(monkeypatch)
 
     def prove_half(problem, *_given):
-        problem.bounds[0] = endgame.solve(GAME, drawn).value  # the upper bound stays open
+        problem.bounds[0] = endgame.solve(BOARD, drawn).value  # the upper bound stays open
 
     monkeypatch.setattr(expert.proof, "prove_value", prove_half)
-    for drawn in random_positions(GAME, 20, 1, GAME.num_edges):
-        worth = endgame.move_values(GAME, drawn)
+    for drawn in random_positions(BOARD, 20, 1, BOARD.num_edges):
+        worth = endgame.move_values(BOARD, drawn)
         assert worth[expert.decide(made, drawn)] == worth.max()
 
 
@@ -91,12 +91,12 @@ def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
     hard = expert.proof.new_problem(DotsAndBoxes(7, 7), np.zeros(112, bool), endgame.new_table(4))
     monkeypatch.setattr(expert, "problem_of", lambda *_: hard)
     with cancelled_by(check), pytest.raises(NotWanted):
-        expert.choose_edges(made, np.zeros(1, np.uint32), np.zeros((1, GAME.num_edges), bool))
+        expert.choose_edges(made, np.zeros(1, np.uint32), np.zeros((1, BOARD.num_edges), bool))
 
 
 def test_preference_begins_with_the_choice_and_has_every_edge():
-    drawn = np.isin(np.arange(GAME.num_edges), [0, 4, 5])
-    policy = np.linspace(0, 1, GAME.num_edges)
+    drawn = np.isin(np.arange(BOARD.num_edges), [0, 4, 5])
+    policy = np.linspace(0, 1, BOARD.num_edges)
     order = expert.preference(SearchOutput(2, 0.0, policy, None, None), drawn)
     assert order == [2, 11, 10, 9, 8, 7, 6, 3, 1]
 
@@ -111,12 +111,12 @@ def test_the_longest_search_is_one_that_fits():
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
-    player = choose_player("player", "expert:0.5", GAME, AGENT)
-    result = play_match(GAME, player, make_player("perfect:0.5", GAME), 8, 2, 0)
+    player = choose_player("player", "expert:0.5", BOARD, AGENT)
+    result = play_match(BOARD, player, make_player("perfect:0.5", BOARD), 8, 2, 0)
     assert result.points > 0.5
 
 
 @pytest.mark.parametrize("argument", ["", ":", ":0", ":-1", ":abc", ":nan", ":inf", ":3601"])
 def test_bad_times_are_refused(argument):
     with pytest.raises(InputError, match=f"^player: 'expert{argument}'"):
-        make_player(f"expert{argument}", GAME, AGENT)
+        make_player(f"expert{argument}", BOARD, AGENT)

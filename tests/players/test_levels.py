@@ -16,12 +16,12 @@ from jaxzero.players.levels import LEVELS
 from jaxzero.players.players import make_player
 
 AGENT = jaxzero.load("2x2").agent
-GAME = AGENT.network.game
+BOARD = AGENT.network.board
 GAMES = 400
 KEYS = jax.random.split(jax.random.key(0), GAMES)
 # Edge 7 closes the first box.
-FREE_BOX = initial_states(GAME, GAMES)._replace(
-    drawn=np.tile(np.isin(np.arange(GAME.num_edges), [0, 2, 6]), (GAMES, 1))
+FREE_BOX = initial_states(BOARD, GAMES)._replace(
+    drawn=np.tile(np.isin(np.arange(BOARD.num_edges), [0, 2, 6]), (GAMES, 1))
 )
 
 
@@ -31,23 +31,23 @@ def test_ratings_rise():
 
 @pytest.mark.parametrize("name", ["level:0", "level:casual", "level:3", "level:6"])
 def test_a_level_plays_games_to_the_end(name):
-    player, random = make_player(name, GAME, AGENT), make_player("random", GAME)
-    result = play_match(GAME, player, random, 128, 2, 0)
+    player, random = make_player(name, BOARD, AGENT), make_player("random", BOARD)
+    result = play_match(BOARD, player, random, 128, 2, 0)
     assert result.games == 128 and result.points > 0.6
 
 
 def test_unknown_levels_are_refused_in_one_line():
     with pytest.raises(InputError, match=r"^players: 'level:9'.*known: 0 beginner") as refused:
-        make_player("level:9", GAME, AGENT, "players")
+        make_player("level:9", BOARD, AGENT, "players")
     assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match="network"):
-        make_player("level:3", GAME)
+        make_player("level:3", BOARD)
 
 
 @pytest.mark.parametrize("level", LEVELS[:5], ids=lambda level: level.name)
 def test_a_share_of_the_moves_is_random(level):
     """All other moves take the free box; a random move takes it with probability 1/9."""
-    player = make_player(f"level:{level.name}", GAME, AGENT)
+    player = make_player(f"level:{level.name}", BOARD, AGENT)
     missed = (player.decide(KEYS, FREE_BOX).edge != 7).mean()
     assert missed == pytest.approx(level.random_share * 8 / 9, abs=0.06)
     assert (missed > 0) == (level.random_share > 0)
@@ -55,9 +55,9 @@ def test_a_share_of_the_moves_is_random(level):
 
 @pytest.mark.parametrize("name", ["level:0", "level:3", "level:5", "level:6"])
 def test_a_single_game_is_played_as_one_of_many(name):
-    player, states = make_player(name, GAME, AGENT), initial_states(GAME, 20)
+    player, states = make_player(name, BOARD, AGENT), initial_states(BOARD, 20)
     many = player.decide(KEYS[:20], states).edge
-    state = initial_states(GAME, 1)
+    state = initial_states(BOARD, 1)
     alone = [player.decide(KEYS[i : i + 1], state).edge[0] for i in range(20)]
     assert many.tolist() == alone
     assert (len(set(alone)) > 1) == (name != "level:6")

@@ -20,58 +20,60 @@ from jaxzero.players.players import (
 from jaxzero.solver.endgame import move_values
 from jaxzero.solver.small import MAX_UNDRAWN
 
-GAME = DotsAndBoxes(2, 2)
+BOARD = DotsAndBoxes(2, 2)
 
 
 @pytest.mark.parametrize("opponent", ["greedy", "perfect", "perfect:0.5"])
 def test_perfect_never_does_worse_than_the_value(opponent):
-    game = DotsAndBoxes(2, 3)
-    result = play_match(game, make_player("perfect", game), make_player(opponent, game), 64, 0, 1)
+    board = DotsAndBoxes(2, 3)
+    result = play_match(
+        board, make_player("perfect", board), make_player(opponent, board), 64, 0, 1
+    )
     assert min(result.first) >= -2  # the first player loses 2x3 by two
     assert min(result.second) >= 2
     assert result.margin > 0.5 or opponent == "perfect"
 
 
 def test_a_batch_may_have_finished_games():
-    drawn = np.ones((2, GAME.num_edges), bool)
+    drawn = np.ones((2, BOARD.num_edges), bool)
     drawn[1, 5] = False
-    states = initial_states(GAME, 2)._replace(drawn=drawn)
+    states = initial_states(BOARD, 2)._replace(drawn=drawn)
     keys = jax.random.split(jax.random.key(0), 2)
-    assert make_player("perfect", GAME).decide(keys, states).edge[1] == 5
+    assert make_player("perfect", BOARD).decide(keys, states).edge[1] == 5
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():
     """Above 38 undrawn edges the solver is not tried: the player takes a box or gives none away."""
-    game = DotsAndBoxes(5, 5)
-    free, open_ = np.zeros((2, 1000, game.num_edges), bool)
+    board = DotsAndBoxes(5, 5)
+    free, open_ = np.zeros((2, 1000, board.num_edges), bool)
     free[:, [0, 5, 30]] = True  # three sides of the first box
     open_[:, [0, 5]] = True  # two sides of the first box
     seeds = np.arange(2000, dtype=np.uint32)
-    edges = play_perfectly(game, 0.0, seeds, np.append(free, open_, axis=0))
+    edges = play_perfectly(board, 0.0, seeds, np.append(free, open_, axis=0))
     assert set(edges[:1000].tolist()) == {31}
     # All edges but the drawn ones and the two that add a third side to the box.
-    assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 5, 30, 31}
+    assert set(edges[1000:].tolist()) == set(range(board.num_edges)) - {0, 5, 30, 31}
 
 
 def test_mixed_strength_lies_between():
-    game = DotsAndBoxes(3, 3)
-    perfect, mixed, random = (make_player(n, game) for n in ("perfect", "perfect:0.3", "random"))
-    assert play_match(game, perfect, mixed, 64, 2, 0).points > 0.6
-    assert play_match(game, mixed, random, 64, 2, 0).points > 0.8
+    board = DotsAndBoxes(3, 3)
+    perfect, mixed, random = (make_player(n, board) for n in ("perfect", "perfect:0.3", "random"))
+    assert play_match(board, perfect, mixed, 64, 2, 0).points > 0.6
+    assert play_match(board, mixed, random, 64, 2, 0).points > 0.8
 
 
 @pytest.mark.parametrize("name", ["search", "search:0", "perfect:2", "perfect:x"])
 def test_bad_arguments_are_refused(name):
     with pytest.raises(InputError, match=name):
-        make_player(name, GAME)
+        make_player(name, BOARD)
 
 
 def test_simple_rules_give_three_boxes_rather_than_four_of_as_many_edges():
-    game = DotsAndBoxes(2, 4)
+    board = DotsAndBoxes(2, 4)
     loop, chain = "h1,0 h1,1 v0,1 v1,1", "h0,2 v0,3 h1,3 h2,3"
-    drawn = np.ones(game.num_edges, bool)
-    drawn[list(parse_edges(game, f"{loop} {chain}"))] = False
-    assert set(simple_edges(game, drawn)) == set(parse_edges(game, chain))
+    drawn = np.ones(board.num_edges, bool)
+    drawn[list(parse_edges(board, f"{loop} {chain}"))] = False
+    assert set(simple_edges(board, drawn)) == set(parse_edges(board, chain))
 
 
 def test_rules_play_whole_games_and_give_little():

@@ -16,15 +16,15 @@ from jaxzero.players import expert, single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player
 
-GAME = DotsAndBoxes(1, 2)
-EMPTY = np.zeros(GAME.num_edges, bool)
+BOARD = DotsAndBoxes(1, 2)
+EMPTY = np.zeros(BOARD.num_edges, bool)
 
 
 @pytest.fixture
 def agent(monkeypatch) -> Agent:
     """Return an agent without compiled programs."""
     monkeypatch.setattr(background, "_boards", background.OrderedDict())
-    return tiny_agent(GAME)
+    return tiny_agent(BOARD)
 
 
 def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
@@ -42,7 +42,7 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
     made = expert.new_expert(agent, 0.1)
     expert.choose_edges(made, np.zeros(1, np.uint32), EMPTY[None])
     keys = jax.random.split(jax.random.key(0), 1)
-    found = make_player("search:64", GAME, agent).decide(keys, initial_states(GAME, 1))
+    found = make_player("search:64", BOARD, agent).decide(keys, initial_states(BOARD, 1))
     assert found.edge == single.think(agent, EMPTY, 64).edge
     assert len(traced) == 1
 
@@ -76,7 +76,7 @@ def test_every_number_of_simulations_has_a_program_with_little_room(
         single, "padded_rounds", lambda settings, simulations: (0, np.array([simulations]), 0)
     )
     single.think(agent, EMPTY, simulations)
-    single.choose_many(agent, np.zeros((300, GAME.num_edges), bool), simulations)
+    single.choose_many(agent, np.zeros((300, BOARD.num_edges), bool), simulations)
     for most, positions, needed in asked:
         assert needed == simulations <= most
         assert most <= max(single.MOST, 2 * simulations)

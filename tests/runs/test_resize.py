@@ -98,8 +98,8 @@ def test_only_arrays_that_depend_on_the_board_change():
     # Wide, so that kernels that read no counts also have more inputs than there are bits.
     config = NetworkConfig(trunk="conv", channels=bits + 1, blocks=1)
 
-    def shapes(game: DotsAndBoxes) -> dict[str, tuple]:
-        flat = flatten_dict(param_shapes(Network(game, config)), sep="/")
+    def shapes(board: DotsAndBoxes) -> dict[str, tuple]:
+        flat = flatten_dict(param_shapes(Network(board, config)), sep="/")
         return {name: leaf.shape for name, leaf in flat.items()}
 
     ours, others = shapes(source), shapes(LARGE)

@@ -45,15 +45,15 @@ def test_they_fit_their_network(name):
 def test_they_score_what_their_record_says(name, part):
     """Score all positions, or only the largest band of undrawn edges."""
     loaded, recorded = load_weights(name), read_record(name)["suite"]["policy"]
-    game = loaded.agent.network.game
-    assert str(game) == name.partition("_")[0]
-    suite, rows, expected = choose_suite("auto", game, half="test"), ..., recorded["all"]
+    board = loaded.agent.network.board
+    assert str(board) == name.partition("_")[0]
+    suite, rows, expected = choose_suite("auto", board, half="test"), ..., recorded["all"]
     if part == "most":
         bands = recorded["by_undrawn"]
         band = max(bands, key=lambda name: bands[name]["positions"])
         rows, expected = suite.bands[band], bands[band]
     suite = replace(suite, drawn=suite.drawn[rows], moves=suite.moves[rows])
-    player = make_player("policy", game, loaded.agent)
+    player = make_player("policy", board, loaded.agent)
     measured = score(suite, player_answers(suite, player))["all"]
     for key in ("positions", "optimal_share", "boxes_lost"):
         assert measured[key] == pytest.approx(expected[key], abs=5 / len(suite))

@@ -200,7 +200,7 @@ def test_an_exported_file_alone_is_a_network_and_no_bit_of_it_flips_unnoticed(wh
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
     source = Source(whole, None)
     loaded = source.load()
-    board = asked_board(None, 2, loaded.agent.network.game)
+    board = asked_board(None, 2, loaded.agent.network.board)
     assert str(board) == "2x2"
     player = choose_player("player", None, board, fitted(source, loaded, board))
     assert player.name == "search:64"

@@ -60,9 +60,9 @@ def test_a_game_with_few_moves_has_the_rounds_that_fit():
             assert table[moves, 0] == moves  # the first round visits every move
 
 
-def chaotic(game: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
+def chaotic(board: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
     """Return an evaluator with pseudo-random priors and values, so that trees branch."""
-    shape = game.num_edges, game.num_edges + 1
+    shape = board.num_edges, board.num_edges + 1
     weights = np.random.default_rng(3).integers(0, 1 << 20, shape, np.int32)
 
     def evaluate(_params, state: State, _found) -> Evaluation:
@@ -76,25 +76,25 @@ def chaotic(game: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
 
 
 def compare(
-    game: DotsAndBoxes, settings: SearchConfig, platform: str, count: int, most_kinds: int
+    board: DotsAndBoxes, settings: SearchConfig, platform: str, count: int, most_kinds: int
 ) -> int:
     """Compare rounds with mctx on random positions; return the number of compared positions.
 
     Compare the `most_kinds` largest groups of positions with equal numbers of considered moves.
     """
     rng = np.random.default_rng(1)
-    drawn = rng.random((count, game.num_edges)) < rng.uniform(0, 0.8, (count, 1))
+    drawn = rng.random((count, board.num_edges)) < rng.uniform(0, 0.8, (count, 1))
     if settings.nodes == "quiet":
-        drawn = np.asarray(analyse(game)(drawn).quiet)
+        drawn = np.asarray(analyse(board)(drawn).quiet)
     zeros = jnp.zeros(count, jnp.int32)
     state, rules = State(jnp.asarray(drawn), zeros, zeros), game_of(settings)
-    count_moves = jax.vmap(lambda board: rules.legal(game, rules.view(game, board)).sum())
+    count_moves = jax.vmap(lambda drawn: rules.legal(board, rules.view(board, drawn)).sum())
     moves = jax.jit(count_moves)(state.drawn)
     considered = np.minimum(moves, settings.max_considered_actions)
     table = schedule(settings).sum(axis=1)
 
     def run(settings: SearchConfig, search_by: Callable[[Problem], SearchResult]) -> SearchResult:
-        problem = game, settings, chaotic(game, platform), (), KEY, state, rounds_of(settings)
+        problem = board, settings, chaotic(board, platform), (), KEY, state, rounds_of(settings)
         run = jax.jit(lambda: search_by(make_problem(*problem, view=None))._replace(tree=()))
         return jax.device_get(run())
 
@@ -134,20 +134,20 @@ def test_visits_moves_and_policies_equal_those_of_mctx(nodes, size, simulations,
 
 def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(monkeypatch):
     """One of four games has 12 moves, the others have 2, so a round uses 14 of 32 places."""
-    game, zeros, sizes, found = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
-    drawn = np.zeros((4, game.num_edges), bool)
+    board, zeros, sizes, found = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
+    drawn = np.zeros((4, board.num_edges), bool)
     drawn[1:, 2:] = True
     state = State(jnp.asarray(drawn), zeros, zeros)
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
-        return chaotic(game).evaluate((), state, None)
+        return chaotic(board).evaluate((), state, None)
 
     monkeypatch.setattr("jaxzero.search.rounds.CPU_LEAST", 1)
     settings = SearchConfig(simulations=8, max_considered_actions=8, nodes="all")
     for most, platform in ((1024, "cpu"), (3, "cpu"), (1024, "gpu")):
         monkeypatch.setattr("jaxzero.search.rounds.CPU_BATCH", most)
-        problem = game, settings, PositionEvaluator(evaluate, platform), (), KEY, state
+        problem = board, settings, PositionEvaluator(evaluate, platform), (), KEY, state
         run = jax.jit(lambda problem=problem: search(*problem, rounds_of(settings)))
         found.append(jax.block_until_ready(run())._replace(tree=()))
         jax.effects_barrier()
@@ -185,17 +185,17 @@ def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
 
     The policy may differ by rounding between programs. Nothing in the search depends on it.
     """
-    game, rng = DotsAndBoxes(2, 2), np.random.default_rng(4)
+    board, rng = DotsAndBoxes(2, 2), np.random.default_rng(4)
     most = SearchConfig(nodes=nodes, simulations=256)
-    drawn = rng.random((12, game.num_edges)) < rng.uniform(0, 0.9, (12, 1))
-    drawn[:3] = [[True] * game.num_edges, [False] * game.num_edges, np.arange(12) > 0]
+    drawn = rng.random((12, board.num_edges)) < rng.uniform(0, 0.9, (12, 1))
+    drawn[:3] = [[True] * board.num_edges, [False] * board.num_edges, np.arange(12) > 0]
     if nodes == "quiet":
-        drawn = np.asarray(analyse(game)(drawn).quiet)
+        drawn = np.asarray(analyse(board)(drawn).quiet)
     zeros = jnp.zeros(len(drawn), jnp.int32)
     state = State(jnp.asarray(drawn), zeros, zeros)
 
     def find(settings: SearchConfig, rounds: Rounds) -> SearchResult:
-        found = search(game, settings, chaotic(game), (), KEY, state, rounds)
+        found = search(board, settings, chaotic(board), (), KEY, state, rounds)
         return found._replace(tree=found.tree.moves.values[:, 0])
 
     padded = jax.jit(partial(find, most))

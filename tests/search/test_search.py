@@ -28,20 +28,20 @@ def states(drawn) -> State:
     return State(jnp.asarray(drawn), zeros, zeros)
 
 
-def positions_of(game: DotsAndBoxes) -> np.ndarray:
+def positions_of(board: DotsAndBoxes) -> np.ndarray:
     """Return all positions of a small board with a move left, or many of a larger one."""
-    last = (1 << game.num_edges) - 1
+    last = (1 << board.num_edges) - 1
     codes = np.arange(last) if last < 5000 else np.arange(0, last, last // 600)
-    return (codes[:, None] >> np.arange(game.num_edges)) & 1 > 0
+    return (codes[:, None] >> np.arange(board.num_edges)) & 1 > 0
 
 
 def choices(settings: SearchConfig, prior_weight: float):
     """Return choices in many positions by exact values, and the exact value of every move."""
-    game = BOARDS[settings.nodes]
-    chooser = by_search(game, settings, planted(game, prior_weight), (), rounds_of(settings))
-    drawn = positions_of(game)
-    choice = jax.jit(partial(choose, game, settings, chooser))(states(drawn))
-    worth = np.asarray(worths(game)(drawn))
+    board = BOARDS[settings.nodes]
+    chooser = by_search(board, settings, planted(board, prior_weight), (), rounds_of(settings))
+    drawn = positions_of(board)
+    choice = jax.jit(partial(choose, board, settings, chooser))(states(drawn))
+    worth = np.asarray(worths(board)(drawn))
     return jax.device_get(choice), worth, worth[np.arange(len(drawn)), choice.edge]
 
 
@@ -82,10 +82,10 @@ def test_capturing_keeps_the_turn_and_nothing_follows_the_end():
 
 
 @partial(jax.jit, static_argnums=0)
-def opened(game: DotsAndBoxes, state: State, move):
+def opened(board: DotsAndBoxes, state: State, move):
     """Return the node after a move in a quiet position, and the view before its captures."""
-    start = quiet_game.root(state, quiet_game.view(game, state.drawn))
-    return quiet_game.expand(game, start, move)
+    start = quiet_game.root(state, quiet_game.view(board, state.drawn))
+    return quiet_game.expand(board, start, move)
 
 
 reply = jax.jit(quiet_game.outcome, static_argnums=0)
@@ -93,37 +93,37 @@ reply = jax.jit(quiet_game.outcome, static_argnums=0)
 
 def row_of_boxes(cols: int, verticals: list[int], horizontals: list[int]) -> tuple:
     """Return a single row with only these edges open, player 0 one box ahead."""
-    game = DotsAndBoxes(1, cols)
-    drawn = np.ones(game.num_edges, bool)
-    drawn[horizontals + [game.num_horizontal + vertical for vertical in verticals]] = False
-    return game, State(jnp.asarray(drawn), jnp.int32(1), jnp.int32(0))
+    board = DotsAndBoxes(1, cols)
+    drawn = np.ones(board.num_edges, bool)
+    drawn[horizontals + [board.num_horizontal + vertical for vertical in verticals]] = False
+    return board, State(jnp.asarray(drawn), jnp.int32(1), jnp.int32(0))
 
 
 def test_the_opponent_takes_all_or_declines_by_the_value_behind():
     # Two chains of three, each from one end of the row to the top; 2 boxes can be declined.
-    game, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
-    node, _ = opened(game, state, jnp.int32(game.num_horizontal + 1))
+    board, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
+    node, _ = opened(board, state, jnp.int32(board.num_horizontal + 1))
     assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
     assert (int(node.state.player), int(node.state.margin)) == (1, 2)  # as if all were taken
     for value, outcome in ((0.1, (-3 / 7, -1.0)), (-0.5, (1 / 7, 1.0))):
-        assert tuple(map(float, reply(game, node, jnp.float32(value)))) == pytest.approx(outcome)
+        assert tuple(map(float, reply(board, node, jnp.float32(value)))) == pytest.approx(outcome)
 
 
 def test_nothing_follows_the_end_of_the_quiet_game():
-    game, state = row_of_boxes(3, [0, 1, 2, 3], [])
-    end, _ = opened(game, state, jnp.int32(game.num_horizontal))
-    past, _ = opened(game, end.state, jnp.int32(0))
+    board, state = row_of_boxes(3, [0, 1, 2, 3], [])
+    end, _ = opened(board, state, jnp.int32(board.num_horizontal))
+    past, _ = opened(board, end.state, jnp.int32(0))
     assert bool(end.state.drawn.all())
     for node, outcome in ((end, (-1.0, 0.0)), (past, (0.0, 0.0))):
-        assert tuple(map(float, reply(game, node, jnp.float32(0)))) == outcome
+        assert tuple(map(float, reply(board, node, jnp.float32(0)))) == outcome
     jax.tree.map(np.testing.assert_array_equal, past.state, end.state)
 
 
-def search_one(game: DotsAndBoxes, settings: SearchConfig, evaluate, state: State):
+def search_one(board: DotsAndBoxes, settings: SearchConfig, evaluate, state: State):
     """Search one position without noise."""
     batch = jax.tree.map(lambda leaf: leaf[None], state)
     evaluator = PositionEvaluator(evaluate, "cpu")
-    problem = game, settings, evaluator, (), jax.random.key(0), batch, rounds_of(settings)
+    problem = board, settings, evaluator, (), jax.random.key(0), batch, rounds_of(settings)
     return jax.jit(lambda: search(*problem, gumbel_scale=0.0))()
 
 
@@ -131,38 +131,38 @@ def search_one(game: DotsAndBoxes, settings: SearchConfig, evaluate, state: Stat
 def test_a_reply_follows_what_deeper_search_says(simulations, worth):
     """The node after opening a chain of three has first value -4 boxes; its safe move wins 3."""
     # Beside the chain is a box with three open sides: a safe move leads to a value of -3 boxes.
-    game, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
-    chain, safe = game.num_horizontal + 1, 4
-    node, _ = opened(game, state, jnp.int32(chain))
+    board, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
+    chain, safe = board.num_horizontal + 1, 4
+    node, _ = opened(board, state, jnp.int32(chain))
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         at_node = jnp.all(state.drawn == node.state.drawn[None, :], axis=-1)
-        liked = jax.nn.one_hot(jnp.where(at_node, safe, chain), game.num_edges)
-        return Evaluation(50.0 * liked, jnp.where(at_node, -4.0, -3.0) / game.num_boxes)
+        liked = jax.nn.one_hot(jnp.where(at_node, safe, chain), board.num_edges)
+        return Evaluation(50.0 * liked, jnp.where(at_node, -4.0, -3.0) / board.num_boxes)
 
     settings = SearchConfig(simulations=simulations, max_considered_actions=1)
-    found = search_one(game, settings, evaluate, state)
+    found = search_one(board, settings, evaluate, state)
     assert found.visits[0].argmax() == chain
     # One visit: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Two: taken, 3 + (3 - 4) / 2.
-    assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
+    assert float(found.value[0]) * board.num_boxes == pytest.approx(worth, abs=1e-4)
 
 
 @pytest.fixture(scope="module")
 def searched():
     """Search on 3x3 with erratic values; return the board and the result."""
-    game = DotsAndBoxes(3, 3)
-    drawn = np.random.default_rng(0).random((64, game.num_edges)) < 0.4
-    quiet = np.asarray(analyse(game)(drawn).quiet)
+    board = DotsAndBoxes(3, 3)
+    drawn = np.random.default_rng(0).random((64, board.num_edges)) < 0.4
+    quiet = np.asarray(analyse(board)(drawn).quiet)
     quiet = quiet[~quiet.all(axis=1)]
     settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
     key, rounds = jax.random.key(2), rounds_of(settings)
-    run = jax.jit(lambda: search(game, settings, HASHED, (), key, states(quiet), rounds))
-    return game, jax.device_get(run())
+    run = jax.jit(lambda: search(board, settings, HASHED, (), key, states(quiet), rounds))
+    return board, jax.device_get(run())
 
 
 def test_every_node_is_worth_its_first_value_and_its_moves(searched):
     """This holds also for nodes with replies that changed during the search."""
-    game, (*_, tree) = searched
+    board, (*_, tree) = searched
     visits, q = tree.moves.visits, tree.moves.values
     # The root keeps its first value, because nothing reads a mean of the root.
     expected = (tree.first_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
@@ -171,7 +171,7 @@ def test_every_node_is_worth_its_first_value_and_its_moves(searched):
     np.testing.assert_allclose(tree.values[rows, children], expected[rows, children], atol=1e-5)
     assert (visits[rows, children].sum(-1) + 1 == visits[rows, parents, moves]).all()
     node = jax.tree.map(lambda field: jnp.asarray(field[rows, children]), tree.nodes)
-    replies = jax.jit(jax.vmap(partial(reply, game)))
+    replies = jax.jit(jax.vmap(partial(reply, board)))
     best = replies(node, jnp.asarray(tree.values[rows, children]))
     np.testing.assert_array_equal(best[0], tree.rewards[rows, children])
     np.testing.assert_array_equal(best[1], tree.discounts[rows, children])
@@ -182,10 +182,10 @@ def test_every_node_is_worth_its_first_value_and_its_moves(searched):
 
 
 def test_priors_of_edges_that_are_one_move_count_together():
-    game, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
-    found, logits = structure(game, state.drawn), np.where(state.drawn, -1e9, 0.0)
-    folded = np.asarray(jax.jit(partial(quiet_game.prior, game))(found, logits))
-    moves = np.asarray(quiet_game.legal(game, found))
+    board, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
+    found, logits = structure(board, state.drawn), np.where(state.drawn, -1e9, 0.0)
+    folded = np.asarray(jax.jit(partial(quiet_game.prior, board))(found, logits))
+    moves = np.asarray(quiet_game.legal(board, found))
     np.testing.assert_allclose(np.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
     assert int(moves.sum()) == 3
 
@@ -194,14 +194,14 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
     """The same open edges, values in boxes and priors, on a row of 5 boxes and on one of 9."""
     small, large = (5, [1, 2, 5], [0, 2, 4, 9]), (9, [5, 6, 9], [4, 6, 8, 17])
     policies = []
-    for game, position in (row_of_boxes(*small), row_of_boxes(*large)):
+    for board, position in (row_of_boxes(*small), row_of_boxes(*large)):
 
-        def evaluate(_params, state, _found, game=game) -> Evaluation:
+        def evaluate(_params, state, _found, board=board) -> Evaluation:
             left = jnp.sum(~state.drawn, axis=-1)
-            return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.1 * left / game.num_boxes)
+            return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.1 * left / board.num_boxes)
 
         settings = SearchConfig(simulations=12, max_considered_actions=3)
-        found = search_one(game, settings, evaluate, position)
+        found = search_one(board, settings, evaluate, position)
         policies.append(np.asarray(found.policy[0])[~np.asarray(position.drawn)])
     np.testing.assert_allclose(*policies, rtol=1e-3)
     assert policies[0].max() > 0.4

@@ -33,20 +33,20 @@ EMPTY_BOARDS = {
 BEST_OPENINGS = {(1, 4): 1, (2, 2): 8, (2, 3): 17, (2, 4): 18, (2, 5): 27, (3, 3): 24}
 
 
-def every_position(game: DotsAndBoxes) -> np.ndarray:
-    return np.arange(2**game.num_edges)[:, None] >> np.arange(game.num_edges) & 1 == 1
+def every_position(board: DotsAndBoxes) -> np.ndarray:
+    return np.arange(2**board.num_edges)[:, None] >> np.arange(board.num_edges) & 1 == 1
 
 
-def careful_position(game: DotsAndBoxes, undrawn: int, rng: np.random.Generator) -> np.ndarray:
+def careful_position(board: DotsAndBoxes, undrawn: int, rng: np.random.Generator) -> np.ndarray:
     """Return a position [A] bool after play that takes boxes and gives none unless forced."""
-    drawn = np.zeros(game.num_edges, bool)
-    for _ in range(game.num_edges - undrawn):
-        drawn[rng.choice(np.flatnonzero(careful_edges(game, drawn[None])[0]))] = True
+    drawn = np.zeros(board.num_edges, bool)
+    for _ in range(board.num_edges - undrawn):
+        drawn[rng.choice(np.flatnonzero(careful_edges(board, drawn[None])[0]))] = True
     return drawn
 
 
-def all_but(game: DotsAndBoxes, *undrawn: list[int]) -> np.ndarray:
-    return np.array([~np.isin(np.arange(game.num_edges), edges) for edges in undrawn])
+def all_but(board: DotsAndBoxes, *undrawn: list[int]) -> np.ndarray:
+    return np.array([~np.isin(np.arange(board.num_edges), edges) for edges in undrawn])
 
 
 # Undrawn edges of a loop and of chains that meet. Opening the loop is the only good move.
@@ -62,19 +62,19 @@ STARS = {4: [4, 16, 17, 23, 24, 25, 11, 29, 28, 27], 5: [4, 7, 23, 24, 30, 31, 3
 TABLE = endgame.new_table(2**16)  # small, and shared by all boards
 
 
-def assert_equals_minimax(game: DotsAndBoxes, positions: np.ndarray) -> None:
-    values, best, solved = endgame.solve_many(game, positions, table=TABLE)
+def assert_equals_minimax(board: DotsAndBoxes, positions: np.ndarray) -> None:
+    values, best, solved = endgame.solve_many(board, positions, table=TABLE)
     assert solved.all()
     for drawn, value, best_edges in zip(positions, values, best, strict=True):
-        expected, worth = exact_values(game)(np.flatnonzero(drawn))
+        expected, worth = exact_values(board)(np.flatnonzero(drawn))
         assert value == expected
         assert set(np.flatnonzero(best_edges)) == {e for e in worth if worth[e] == value}
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 1), (1, 3), (2, 2)], ids=str)
 def test_all_positions_of_tiny_boards(size):
-    game = DotsAndBoxes(*size)
-    assert_equals_minimax(game, every_position(game))
+    board = DotsAndBoxes(*size)
+    assert_equals_minimax(board, every_position(board))
 
 
 @pytest.mark.parametrize(
@@ -83,20 +83,20 @@ def test_all_positions_of_tiny_boards(size):
     ids=str,
 )
 def test_random_positions(size, undrawn):
-    game = DotsAndBoxes(*size)
-    assert_equals_minimax(game, random_positions(game, 100, 0, undrawn))
-    for drawn in random_positions(game, 10, 0, undrawn, seed=6):
-        values = endgame.move_values(game, drawn)
-        _, worth = exact_values(game)(np.flatnonzero(drawn))
+    board = DotsAndBoxes(*size)
+    assert_equals_minimax(board, random_positions(board, 100, 0, undrawn))
+    for drawn in random_positions(board, 10, 0, undrawn, seed=6):
+        values = endgame.move_values(board, drawn)
+        _, worth = exact_values(board)(np.flatnonzero(drawn))
         assert {e: values[e] for e in np.flatnonzero(~drawn)} == worth
         assert (values[drawn] == endgame.ILLEGAL).all()
 
 
 @pytest.mark.parametrize("size", [(3, 3), (3, 4), (4, 4)], ids=str)
 def test_positions_of_careful_play(size):
-    game, rng = DotsAndBoxes(*size), np.random.default_rng(1)
-    positions = [careful_position(game, undrawn, rng) for undrawn in [8, 10, 12, 14] * 4]
-    assert_equals_minimax(game, np.array(positions))
+    board, rng = DotsAndBoxes(*size), np.random.default_rng(1)
+    positions = [careful_position(board, undrawn, rng) for undrawn in [8, 10, 12, 14] * 4]
+    assert_equals_minimax(board, np.array(positions))
 
 
 def test_loops_closed_chains_and_stars():
@@ -105,17 +105,17 @@ def test_loops_closed_chains_and_stars():
     region = [e for e in range(15) if e % 5 >= 2] + [18, 19, 20, 24, 25, 26]
     for opened in (4, 3):
         beside = [rng.choice(region, int(rng.integers(6, 11)), replace=False) for _ in range(20)]
-        game = DotsAndBoxes(2, 5)
-        assert_equals_minimax(game, all_but(game, *([*block[:opened], *rest] for rest in beside)))
-    game = DotsAndBoxes(4, 4)
-    for drawn in all_but(game, *(LOOP + rest for rest in MEETING)):
-        assert_equals_minimax(game, drawn[None])
-        assert endgame.solve(game, drawn).best == tuple(LOOP)
+        board = DotsAndBoxes(2, 5)
+        assert_equals_minimax(board, all_but(board, *([*block[:opened], *rest] for rest in beside)))
+    board = DotsAndBoxes(4, 4)
+    for drawn in all_but(board, *(LOOP + rest for rest in MEETING)):
+        assert_equals_minimax(board, drawn[None])
+        assert endgame.solve(board, drawn).best == tuple(LOOP)
     for rows, edges in STARS.items():
-        game = DotsAndBoxes(rows, 3)
-        (drawn,) = all_but(game, edges)
-        assert_equals_minimax(game, drawn[None])
-        assert endgame.solve(game, drawn).value == rows - 6
+        board = DotsAndBoxes(rows, 3)
+        (drawn,) = all_but(board, edges)
+        assert_equals_minimax(board, drawn[None])
+        assert endgame.solve(board, drawn).value == rows - 6
 
 
 @pytest.mark.parametrize("size", sorted(EMPTY_BOARDS), ids=str)
@@ -128,12 +128,12 @@ def test_values_and_best_openings_of_empty_boards(size):
 
 def test_the_table_of_the_tests_equals_the_solver():
     small, larger = DotsAndBoxes(2, 2), DotsAndBoxes(2, 3)
-    for game, positions in (
+    for board, positions in (
         (small, every_position(small)),
         (larger, random_positions(larger, 10_000, 0, larger.num_edges)),
     ):
-        values, best, _ = endgame.solve_many(game, positions, table=TABLE)
-        moves = np.asarray(worths(game)(positions))
+        values, best, _ = endgame.solve_many(board, positions, table=TABLE)
+        moves = np.asarray(worths(board)(positions))
         assert (moves[positions] == endgame.ILLEGAL).all()
         over = positions.all(axis=1)
         np.testing.assert_array_equal(np.where(over, 0, moves.max(axis=1)), values)
@@ -143,31 +143,31 @@ def test_the_table_of_the_tests_equals_the_solver():
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p["problem"])
 def test_berlekamp_problems(problem):
-    game = DotsAndBoxes(problem["rows"], problem["cols"])
-    solution = endgame.solve(game, problem["drawn"])
+    board = DotsAndBoxes(problem["rows"], problem["cols"])
+    solution = endgame.solve(board, problem["drawn"])
     assert (solution.value, list(solution.best)) == (problem["value"], problem["best"])
     assert solution.lower == solution.upper == solution.value
 
 
-def chains_and_loops(game: DotsAndBoxes, rng: np.random.Generator) -> tuple:
+def chains_and_loops(board: DotsAndBoxes, rng: np.random.Generator) -> tuple:
     """Fill rows with chains and 2x2 blocks with loops: drawn [A], chain and loop lengths."""
-    horizontal = np.ones((game.rows + 1, game.cols), bool)
-    vertical = np.ones((game.rows, game.cols + 1), bool)
+    horizontal = np.ones((board.rows + 1, board.cols), bool)
+    vertical = np.ones((board.rows, board.cols + 1), bool)
     chains, loops, row = [], [], 0
-    while row < game.rows:
-        if row + 2 <= game.rows and rng.random() < 0.5:
-            for col in range(0, game.cols - 1, 2):
+    while row < board.rows:
+        if row + 2 <= board.rows and rng.random() < 0.5:
+            for col in range(0, board.cols - 1, 2):
                 horizontal[row + 1, col : col + 2] = False
                 vertical[row : row + 2, col + 1] = False
                 loops.append(4)
             row += 2
             continue
-        length = int(rng.integers(1, game.cols + 1))  # starts at the left side, ends upwards
+        length = int(rng.integers(1, board.cols + 1))  # starts at the left side, ends upwards
         if row == 0:
             vertical[row, :length] = False
             horizontal[row, length - 1] = False
         else:  # only rows with both ends on the sides of the board are separate
-            length = game.cols
+            length = board.cols
             vertical[row] = False
         chains.append(length)
         row += 1
@@ -195,20 +195,20 @@ def loony_margin(chains: tuple[int, ...], loops: tuple[int, ...] = ()) -> int:
 
 @pytest.mark.parametrize("size", [(5, 1), (5, 2), (7, 3), (5, 5), (6, 4), (7, 7)], ids=str)
 def test_loony_endgames(size):
-    game, rng = DotsAndBoxes(*size), np.random.default_rng(2)
+    board, rng = DotsAndBoxes(*size), np.random.default_rng(2)
     assert loony_margin((3, 5)) == -4 and loony_margin((1, 3)) == 2  # by hand
     for _ in range(40):
-        drawn, chains, loops = chains_and_loops(game, rng)
-        assert endgame.solve(game, drawn).value == loony_margin(chains, loops)
+        drawn, chains, loops = chains_and_loops(board, rng)
+        assert endgame.solve(board, drawn).value == loony_margin(chains, loops)
 
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5)], ids=str)
 def test_symmetric_positions_have_the_same_solution(size):
-    game = DotsAndBoxes(*size)
-    positions = random_positions(game, 20, 0, 20, seed=3)
-    values, best, _ = endgame.solve_many(game, positions)
-    for permutation in edge_permutations(game):
-        turned_values, turned_best, _ = endgame.solve_many(game, positions[:, permutation])
+    board = DotsAndBoxes(*size)
+    positions = random_positions(board, 20, 0, 20, seed=3)
+    values, best, _ = endgame.solve_many(board, positions)
+    for permutation in edge_permutations(board):
+        turned_values, turned_best, _ = endgame.solve_many(board, positions[:, permutation])
         np.testing.assert_array_equal(turned_values, values)
         np.testing.assert_array_equal(turned_best, best[:, permutation])
 
@@ -217,13 +217,13 @@ def test_symmetric_positions_have_the_same_solution(size):
 def test_all_searches_find_the_same_in_one_thread_or_several(inline_nodes, threads, monkeypatch):
     monkeypatch.setattr(endgame, "_INLINE_NODES", inline_nodes)
     for size, undrawn in ((3, (20, 6, 18, 0)), (5, (26, 24))):
-        game, rng = DotsAndBoxes(size, size), np.random.default_rng(8)
-        positions = np.array([careful_position(game, count, rng) for count in undrawn])
-        values, best, solved = endgame.solve_many(game, positions)
+        board, rng = DotsAndBoxes(size, size), np.random.default_rng(8)
+        positions = np.array([careful_position(board, count, rng) for count in undrawn])
+        values, best, solved = endgame.solve_many(board, positions)
         assert solved.all()
         for drawn, value, best_edges in zip(positions, values, best, strict=True):
-            solution = endgame.solve(game, drawn, threads=threads)
-            worth, upper = endgame.move_bounds(game, drawn, threads=threads)
+            solution = endgame.solve(board, drawn, threads=threads)
+            worth, upper = endgame.move_bounds(board, drawn, threads=threads)
             assert (worth == upper).all()
             assert solution.value == value == (0 if drawn.all() else worth[~drawn].max())
             chosen = np.flatnonzero(best_edges).tolist()
@@ -232,17 +232,17 @@ def test_all_searches_find_the_same_in_one_thread_or_several(inline_nodes, threa
 
 def test_what_is_proven_of_one_position_does_not_leak_into_another():
     """The two positions differ in the length of the first loop; a table once confused them."""
-    game = DotsAndBoxes(5, 5)
+    board = DotsAndBoxes(5, 5)
     undrawn = (
         "1 3 4 5 6 7 10 12 14 15 16 19 20 22 23 24 26 27 30 33 35 37 39 40 42 44 45 46 48 49 50 51 "
         "52 55 57 58",
         "1 3 4 5 6 7 10 14 16 20 23 24 26 30 33 35 37 39 40 42 44 45 46 49 52 58",
     )
-    drawn = all_but(game, *([int(edge) for edge in edges.split()] for edges in undrawn))
-    values, best, solved = endgame.solve_many(game, drawn, table=endgame.new_table(2**18))
+    drawn = all_but(board, *([int(edge) for edge in edges.split()] for edges in undrawn))
+    values, best, solved = endgame.solve_many(board, drawn, table=endgame.new_table(2**18))
     assert solved.all() and values[1] == 13
     for row in range(2):
-        alone = endgame.solve(game, drawn[row])
+        alone = endgame.solve(board, drawn[row])
         assert (values[row], np.flatnonzero(best[row]).tolist()) == (alone.value, [*alone.best])
 
 
@@ -295,14 +295,14 @@ def test_an_entry_that_is_replaced_during_a_look_is_not_decoded(monkeypatch):
 
 
 def test_bounds_contain_the_value_where_a_limit_ends_the_search():
-    game = DotsAndBoxes(3, 3)
+    board = DotsAndBoxes(3, 3)
     for nodes in (1, 10, 1000, 20_000):
-        lower, upper = endgame.move_bounds(game, [], node_limit=nodes)
+        lower, upper = endgame.move_bounds(board, [], node_limit=nodes)
         assert (lower <= -3).all() and (upper >= -3).all() and (lower < upper).any()
     positions = np.arange(24) >= np.array([[24], [6]])
-    values, best, solved = endgame.solve_many(game, positions, node_limit=200)
+    values, best, solved = endgame.solve_many(board, positions, node_limit=200)
     assert solved.tolist() == [False, True]
-    assert not best[0].any() and values[1] == endgame.solve(game, positions[1]).value
+    assert not best[0].any() and values[1] == endgame.solve(board, positions[1]).value
     for threads in (1, 3):
         solution = endgame.solve(DotsAndBoxes(5, 5), [], seconds=0.2, threads=threads)
         assert solution.value is None and solution.best == () and solution.lower < solution.upper
@@ -312,22 +312,22 @@ def test_every_board_that_is_solved_has_a_number_of_its_own_in_a_shared_table():
     sides = range(1, 10)
     boards = [DotsAndBoxes(rows, cols) for rows in sides for cols in sides]
     solved = [board for board in boards if endgame.can_solve(board)]
-    numbers = {int(endgame._board_words(board)[bitboards.SIZE]) for board in solved}
+    numbers = {int(endgame._geometry(board)[bitboards.SIZE]) for board in solved}
     assert len(numbers) == len(solved) == 49 and max(numbers) < 2**6
 
 
 def test_what_cannot_be_solved_is_refused():
-    game = DotsAndBoxes(2, 2)
+    board = DotsAndBoxes(2, 2)
     for call, text in (
-        (lambda: endgame.solve(game, [3, 12]), "edge 12"),
-        (lambda: endgame.solve(game, [-1]), "edge -1"),
-        (lambda: endgame.solve(game, [3, 5, 3]), "edge 3 "),
-        (lambda: endgame.solve(game, [0.5]), "drawn"),
-        (lambda: endgame.solve(game, np.zeros(11, bool)), r"\(11,\)"),
+        (lambda: endgame.solve(board, [3, 12]), "edge 12"),
+        (lambda: endgame.solve(board, [-1]), "edge -1"),
+        (lambda: endgame.solve(board, [3, 5, 3]), "edge 3 "),
+        (lambda: endgame.solve(board, [0.5]), "drawn"),
+        (lambda: endgame.solve(board, np.zeros(11, bool)), r"\(11,\)"),
         (lambda: endgame.solve(DotsAndBoxes(8, 8), []), "8x8"),
         (lambda: endgame.solve(DotsAndBoxes(1, 8), []), "1x8"),
-        (lambda: endgame.solve_many(game, np.zeros((3, 11), bool)), "drawn"),
-        (lambda: endgame.solve_many(game, np.zeros((3, 12), int)), "drawn"),
+        (lambda: endgame.solve_many(board, np.zeros((3, 11), bool)), "drawn"),
+        (lambda: endgame.solve_many(board, np.zeros((3, 12), int)), "drawn"),
     ):
         with pytest.raises(InputError, match=text):
             call()
@@ -336,16 +336,16 @@ def test_what_cannot_be_solved_is_refused():
 @pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("name", ["move_bounds", "solve_many"])
 def test_ctrl_c_ends_a_long_search(name):
-    game, positions = DotsAndBoxes(5, 5), np.zeros((1, 60), bool)
+    board, positions = DotsAndBoxes(5, 5), np.zeros((1, 60), bool)
     positions = positions if name == "solve_many" else positions[0]
-    getattr(endgame, name)(game, positions, node_limit=100)  # compiles
+    getattr(endgame, name)(board, positions, node_limit=100)  # compiles
     ended = []
     interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     interrupt.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             # The limit ends this test if the interrupt does not.
-            getattr(endgame, name)(game, positions, node_limit=10_000_000)
+            getattr(endgame, name)(board, positions, node_limit=10_000_000)
             ended.append(name)
             time.sleep(60)
         assert not ended
@@ -361,9 +361,9 @@ def test_a_change_of_the_bitboards_invalidates_the_compiled_search():
 
 @pytest.mark.parametrize("sides", [(1, 1), (1, 2), (2, 2), (4, 3)], ids=str)
 def test_values_of_few_edges_in_plain_python_are_those_of_the_solver(sides):
-    game = DotsAndBoxes(*sides)
-    for drawn in random_positions(game, 10, 1, min(MAX_UNDRAWN, game.num_edges)):
-        values = endgame.move_values(game, drawn)
-        np.testing.assert_array_equal(small_values(game, drawn), values)
-        assert values[exact_answer(game, drawn)] == values.max()
+    board = DotsAndBoxes(*sides)
+    for drawn in random_positions(board, 10, 1, min(MAX_UNDRAWN, board.num_edges)):
+        values = endgame.move_values(board, drawn)
+        np.testing.assert_array_equal(small_values(board, drawn), values)
+        assert values[exact_answer(board, drawn)] == values.max()
     assert exact_answer(DotsAndBoxes(4, 3), np.zeros(31, bool)) is None

@@ -15,9 +15,9 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.host.background import cancelled_by
 from jaxzero.solver import endgame, proof
 
-GAME, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
+BOARD, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
 NOTHING = np.zeros(LARGE.num_edges, bool)
-POSITIONS = random_positions(GAME, 60, 1, 16)
+POSITIONS = random_positions(BOARD, 60, 1, 16)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -25,19 +25,19 @@ POSITIONS = random_positions(GAME, 60, 1, 16)
 def test_any_guess_ends_with_the_value(guess, threads):
     table = endgame.new_table(2**12)
     for drawn in POSITIONS:
-        problem = proof.new_problem(GAME, drawn, table, threads)
+        problem = proof.new_problem(BOARD, drawn, table, threads)
         proof.prove_value(problem, guess)
-        assert problem.value == endgame.solve(GAME, drawn).value
+        assert problem.value == endgame.solve(BOARD, drawn).value
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_edges_tried_in_any_order_end_with_the_value_and_true_bounds(threads):
     table, rng = endgame.new_table(2**12), np.random.default_rng(2)
     for drawn in POSITIONS:
-        problem = proof.new_problem(GAME, drawn, table, threads)
+        problem = proof.new_problem(BOARD, drawn, table, threads)
         order = rng.permutation(np.flatnonzero(~drawn)).tolist()
         proof.prove_value(problem, rng.uniform(-20, 20), order)
-        worth = endgame.move_values(GAME, drawn)
+        worth = endgame.move_values(BOARD, drawn)
         assert problem.value == worth[order].max()
         assert (problem.most[order] >= worth[order]).all()
         assert proof.first_worth(problem, problem.value, order) in np.flatnonzero(
@@ -55,9 +55,9 @@ def test_of_edges_that_nothing_is_proven_of_the_least_refuted_comes_first():
 def test_the_first_edge_that_is_worth_enough_is_found():
     table, rng = endgame.new_table(2**12), np.random.default_rng(1)
     for drawn in POSITIONS:
-        worth = endgame.move_values(GAME, drawn)
+        worth = endgame.move_values(BOARD, drawn)
         order = rng.permutation(np.flatnonzero(~drawn)).tolist()
-        problem = proof.new_problem(GAME, drawn, table)
+        problem = proof.new_problem(BOARD, drawn, table)
         for least in sorted({int(worth[edge]) for edge in order}):
             first = next(edge for edge in order if worth[edge] >= least)
             assert proof.first_worth(problem, least, order) == first
@@ -99,7 +99,7 @@ def test_what_is_cancelled_ends_and_the_table_stays_of_use():
     with ThreadPoolExecutor(1) as pool, cancelled_by(raise_soon()), pytest.raises(NotWanted):
         proof.finish(problem, pool.submit(proof.prove_value, problem, 0.0), math.inf)
     assert proof.is_worth(problem, 7, -25) is True
-    later, alone = (endgame.solve(GAME, range(8), table=one) for one in (table, None))
+    later, alone = (endgame.solve(BOARD, range(8), table=one) for one in (table, None))
     assert (later.value, later.best) == (alone.value, alone.best)
 
 

@@ -12,37 +12,37 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.solver import endgame
 from jaxzero.solver.solve import SolvedPosition, describe, parse_position, solve_position
 
-GAME = DotsAndBoxes(2, 2)
+BOARD = DotsAndBoxes(2, 2)
 
 
 def solved_position(
-    game: DotsAndBoxes, position: str, seconds: float | None = None
+    board: DotsAndBoxes, position: str, seconds: float | None = None
 ) -> SolvedPosition:
-    return solve_position(game, parse_position(game, position), seconds)
+    return solve_position(board, parse_position(board, position), seconds)
 
 
 def test_positions_are_read_from_names_numbers_and_files(tmp_path):
     (tmp_path / "position").write_text("h0,0 h0,1\nv0,0\n")
     for text in ("h0,0 h0,1 v0,0", "0,1,6", "0 1 6", str(tmp_path / "position")):
-        assert np.flatnonzero(parse_position(GAME, text)).tolist() == [0, 1, 6]
+        assert np.flatnonzero(parse_position(BOARD, text)).tolist() == [0, 1, 6]
 
 
 def test_a_position_shows_the_value_of_each_move():
-    solved = solved_position(GAME, "h0,0 h0,1 v0,0 v0,1 h2,1")
+    solved = solved_position(BOARD, "h0,0 h0,1 v0,0 v0,1 h2,1")
     assert (solved.value, solved.best) == (0, [2])
-    text = describe(GAME, solved)
+    text = describe(BOARD, solved)
     assert "value +0" in text and "best: h1,0" in text and "-4" in text
-    over = solved_position(GAME, " ".join(map(str, range(12))))
+    over = solved_position(BOARD, " ".join(map(str, range(12))))
     assert (over.value, over.best) == (0, [])
 
 
 def test_what_is_proven_in_time_is_said_in_words():
-    game = DotsAndBoxes(5, 5)
-    solved = solved_position(game, "h0,0", seconds=0.1)
+    board = DotsAndBoxes(5, 5)
+    solved = solved_position(board, "h0,0", seconds=0.1)
     lower, upper = solved.bounds
     assert solved.value is None and not solved.is_complete and lower < upper
     assert (solved.lower <= solved.upper).all() and solved.best == []
-    text = describe(game, solved)
+    text = describe(board, solved)
     assert f"between {lower:+d} and {upper:+d} boxes" in text and "value +" not in text
     assert max(map(len, text.splitlines())) <= 110
     names = {word for line in text.splitlines() for word in line.split() if word[0] in "hv"}
@@ -50,24 +50,24 @@ def test_what_is_proven_in_time_is_said_in_words():
 
 
 def test_a_bound_that_no_single_move_proves_is_kept():
-    unknown = np.full(GAME.num_edges, 4)
-    solved = SolvedPosition(np.zeros(GAME.num_edges, bool), -unknown, unknown, least=0)
+    unknown = np.full(BOARD.num_edges, 4)
+    solved = SolvedPosition(np.zeros(BOARD.num_edges, bool), -unknown, unknown, least=0)
     assert (solved.bounds, solved.value, solved.best) == ((0, 4), None, [])
-    assert "between +0 and +4" in describe(GAME, solved)
+    assert "between +0 and +4" in describe(BOARD, solved)
 
 
 def test_a_move_that_is_not_best_is_worth_two_boxes_less_or_fewer(monkeypatch):
     """If time ends before the other moves are solved, a lower bound of as much proves them."""
-    nothing = np.full(GAME.num_edges, -4), np.full(GAME.num_edges, 4)
+    nothing = np.full(BOARD.num_edges, -4), np.full(BOARD.num_edges, 4)
     monkeypatch.setattr(endgame, "move_bounds", lambda *_, **__: nothing)
-    assert set(solved_position(GAME, "").upper.tolist()) == {2, 0}
+    assert set(solved_position(BOARD, "").upper.tolist()) == {2, 0}
 
 
 def test_bounds_of_moves_agree_with_the_values_of_all_moves():
-    game = DotsAndBoxes(3, 3)
-    values = solved_position(game, "h0,0 v0,0").lower
+    board = DotsAndBoxes(3, 3)
+    values = solved_position(board, "h0,0 v0,0").lower
     for seconds in (1e-6, 0.02, 0.1):
-        solved = solved_position(game, "h0,0 v0,0", seconds)
+        solved = solved_position(board, "h0,0 v0,0", seconds)
         assert (solved.lower <= values).all() and (values <= solved.upper).all()
 
 

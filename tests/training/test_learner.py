@@ -36,32 +36,32 @@ from jaxzero.training.replay import add, empty_replay
 from jaxzero.training.targets import Positions
 
 CONFIG = load_config("configs/tiny.yaml", "--network.channels=16", "--network.features=raw")
-GAME = CONFIG.game.board
+BOARD = CONFIG.game.board
 
 
-NETWORK = Network(GAME, CONFIG.network)
+NETWORK = Network(BOARD, CONFIG.network)
 ONE_BOX = Network(DotsAndBoxes(1, 1), CONFIG.network)
 loss_of = jax.jit(partial(loss, NETWORK))
 
 
 def batch_of(count: int) -> Positions:
-    drawn = np.random.default_rng(1).random((count, GAME.num_edges)) < 0.4
+    drawn = np.random.default_rng(1).random((count, BOARD.num_edges)) < 0.4
     policy = (~drawn).astype(np.float32)
     policy /= np.maximum(policy.sum(-1, keepdims=True), 1.0)
-    left = (~drawn[:, box_sides_table(GAME)].all(-1)).sum(-1, dtype=np.int32)
+    left = (~drawn[:, box_sides_table(BOARD)].all(-1)).sum(-1, dtype=np.int32)
     return Positions(drawn, policy, labels(left, np.arange(count) % 4 > 0))
 
 
 def labels(margin, known, **others) -> dict:
     """Return labels of heads: a margin in boxes is a bin, or -1 where it is not known."""
-    return {"margin": np.where(known, margin + GAME.num_boxes, -1).astype(np.int32), **others}
+    return {"margin": np.where(known, margin + BOARD.num_boxes, -1).astype(np.int32), **others}
 
 
 @cache
 def learner_of(config: Config) -> Learner:
     """Return a learner with random weights, on the host."""
-    params = any_params(Network(GAME, config.network))
-    fresh = jax.eval_shape(lambda: init_learner(Network(GAME, config.network), config))
+    params = any_params(Network(BOARD, config.network))
+    fresh = jax.eval_shape(lambda: init_learner(Network(BOARD, config.network), config))
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), fresh)
     return zeros._replace(params=params)
 
@@ -69,7 +69,7 @@ def learner_of(config: Config) -> Learner:
 @cache
 def step_of(config: Config):
     """Return the compiled update."""
-    return jax.jit(partial(update, Network(GAME, config.network), config))
+    return jax.jit(partial(update, Network(BOARD, config.network), config))
 
 
 def test_losses_by_hand():
@@ -92,7 +92,7 @@ def test_losses_by_hand():
 
 def test_the_loss_of_the_safe_end_by_hand():
     logits = np.log(np.array([0.2, 0.8, *[0.05] * 3, 0.65, *[0.05] * 4], np.float32))
-    losses = jax.jit(partial(HEADS["safe_end"].losses, ONE_BOX.game))
+    losses = jax.jit(partial(HEADS["safe_end"].losses, ONE_BOX.board))
     assert float(losses(logits, 2 * 3 + 1)["loss"]) == pytest.approx(-np.log(0.8) - np.log(0.65))
 
 
@@ -139,7 +139,7 @@ def test_the_learning_rate_rises_stays_and_falls():
 def learning(span: jax.Array, **settings) -> Learner:
     """Take one update from a fresh learner."""
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=1, **settings))
-    replay = add(empty_replay(64, GAME.num_edges, heads_of(CONFIG.network)), batch_of(64))
+    replay = add(empty_replay(64, BOARD.num_edges, heads_of(CONFIG.network)), batch_of(64))
     key = jax.random.key(0)
     return learn(NETWORK, config, learner_of(config), replay, key, 64, span=span)[0]
 
@@ -183,7 +183,7 @@ def test_updates_skipped_at_the_end_are_counted(monkeypatch):
 
     monkeypatch.setattr(learner_module, "update", skipping)
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=4))
-    replay = add(empty_replay(64, GAME.num_edges, heads_of(CONFIG.network)), batch_of(64))
+    replay = add(empty_replay(64, BOARD.num_edges, heads_of(CONFIG.network)), batch_of(64))
     _, metrics = learn(NETWORK, config, learner_of(config), replay, jax.random.key(0), 8)
     assert (metrics["learn/skipped_updates"], metrics["learn/skipped_at_end"]) == (3, 2)
 
@@ -214,7 +214,7 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
 
 def test_the_gradient_in_steps_is_that_of_the_whole_batch():
     config = replace(CONFIG, network=replace(CONFIG.network, trunk="conv", channels=8))
-    network, batch = Network(GAME, config.network), batch_of(3 * CPU_CHUNK)
+    network, batch = Network(BOARD, config.network), batch_of(3 * CPU_CHUNK)
     # Few margins are known, all of them in the second step.
     few = np.arange(3 * CPU_CHUNK) // 8 == CPU_CHUNK // 8
     batch = batch._replace(labels=labels(np.zeros(len(few), int), few))
@@ -232,7 +232,7 @@ def test_the_gradient_in_steps_is_that_of_the_whole_batch():
 def test_symmetries_move_edges_and_policy_together():
     batch = batch_of(256)
     marked = batch._replace(policy=batch.drawn.astype(np.float32))
-    permutations = np.asarray(edge_permutations(GAME))
+    permutations = np.asarray(edge_permutations(BOARD))
     seen = jax.jit(augment)(permutations, jax.random.key(0), marked)
     np.testing.assert_array_equal(seen.policy, seen.drawn)
     images = np.asarray(batch.drawn)[:, np.asarray(permutations)]  # [B, S, A]

@@ -18,22 +18,22 @@ from jaxzero.game.quiet import fewest_decisions, settle
 from jaxzero.game.structure import Structure
 from jaxzero.training.openings import first_ply, open_games
 
-GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
+BOARD, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
 KEY = jax.random.key(2)
-count_closed = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
+count_closed = jax.jit(jax.vmap(partial(boxes_closed, BOARD)))
 
 
 @jax.jit
 def games_at(plies: jax.Array) -> State:
-    return open_games(GAME, KEY, GAMES, plies)
+    return open_games(BOARD, KEY, GAMES, plies)
 
 
 @pytest.fixture(scope="module")
 def opened() -> tuple[State, Structure, np.ndarray]:
     """Return games after their opening, the structure of their positions, and the boxes closed."""
     state = games_at(PLIES)
-    return jax.device_get((state, analyse(GAME)(state.drawn), count_closed(state.drawn)))
+    return jax.device_get((state, analyse(BOARD)(state.drawn), count_closed(state.drawn)))
 
 
 def test_careful_games_give_nothing_away_while_they_need_not(opened):
@@ -84,10 +84,10 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
     state, *_ = opened
     drawn = state.drawn[CAREFUL & WHOLE].astype(np.float64)
     drawn = drawn[drawn.sum(axis=1) == PLIES]
-    middle = drawn @ (edge_centres(GAME) - 2) / PLIES
+    middle = drawn @ (edge_centres(BOARD) - 2) / PLIES
     # No direction is favoured on average, but single boards lean more than by chance.
     np.testing.assert_allclose(middle.mean(0), 0, atol=0.1)
-    by_chance = edge_centres(GAME).std(0).mean() / np.sqrt(PLIES)
+    by_chance = edge_centres(BOARD).std(0).mean() / np.sqrt(PLIES)
     assert middle.std(0).min() > 1.2 * by_chance
     # Half of the boards fill evenly; by chance, two in three of these stay so near to the middle.
     even = (abs(middle).max(1) < by_chance).mean()
@@ -95,9 +95,9 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
 
 
 def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
-    start = open_games(GAME, KEY, games=4, plies=0)
+    start = open_games(BOARD, KEY, games=4, plies=0)
     assert not start.drawn.any() and not start.player.any()
-    end = analyse(GAME)(games_at(fewest_decisions(GAME) - 1).drawn)
+    end = analyse(BOARD)(games_at(fewest_decisions(BOARD) - 1).drawn)
     assert (~end.quiet).any(axis=1).all()
 
 
@@ -112,5 +112,5 @@ def test_a_start_that_has_fallen_is_the_start_of_the_game_for_half_of_the_games(
     state = games_at(0)
     plies = np.asarray(state.drawn.sum(1))
     assert 0.45 < (plies == 0).mean() < 0.6
-    late = analyse(GAME)(state.drawn)
+    late = analyse(BOARD)(state.drawn)
     assert (~late.quiet).any(axis=1).all() and plies.max() > 20

@@ -45,8 +45,8 @@ def test_the_asked_share_of_games_deviates_once_at_any_point_after_the_opening()
 def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     """A fake search has the first legal move as best and the last legal move as policy."""
 
-    def search(game, _settings, _evaluate, _params, _key, state, _view):
-        legal = jax.vmap(partial(plain_game.legal, game))(state.drawn)
+    def search(board, _settings, _evaluate, _params, _key, state, _view):
+        legal = jax.vmap(partial(plain_game.legal, board))(state.drawn)
         last = legal.shape[1] - 1 - jnp.argmax(legal[:, ::-1], axis=1)
         policy, nothing = jax.nn.one_hot(last, legal.shape[1]), jnp.zeros(len(legal))
         visits = jnp.zeros(legal.shape, jnp.int32)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from compiled import analyse, planted
 from quiet_referee import (
-    GAME,
+    BOARD,
     HASHED,
     Played,
     hashed,
@@ -80,14 +80,14 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(form):
         referee, times = replay(decisions, number)
         declined += times
         # All of the last free boxes are taken.
-        play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
+        play_to(referee, np.ones(BOARD.num_edges, bool), 1 - referee.player)
         final = referee.scores[0] - referee.scores[1]
         assert final == results[number]
         margin = (final - decisions.ahead[where]) * (1 - 2 * decisions.player[where])
         # A margin is known if neither its move nor a later move of the game is random.
         random = decisions.random[where]
         known = ~(np.cumsum(random[::-1])[::-1] > 0)
-        np.testing.assert_array_equal(bins[where], np.where(known, margin + GAME.num_boxes, -1))
+        np.testing.assert_array_equal(bins[where], np.where(known, margin + BOARD.num_boxes, -1))
         calm += not random.any()
     assert (declined > 0) == (form != "plain")
     assert calm > 1
@@ -101,7 +101,7 @@ def test_policies_lie_on_legal_edges_of_searched_positions(form):
     drawn, policy = (x[decisions.played] for x in (decisions.drawn, decisions.policy))
     np.testing.assert_allclose(policy.sum(-1), 1, rtol=1e-5)
     assert policy[drawn].max() == 0
-    assert form == "plain" or analyse(GAME)(drawn).taken.max() == 0
+    assert form == "plain" or analyse(BOARD)(drawn).taken.max() == 0
 
 
 @every_form
@@ -153,9 +153,9 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     decisions, longest = played(form).decisions, played(form).longest
     config, ply = CONFIGS["late"], {"late": 10, "fallen": 0}[form]
     lengths = np.bincount(decisions.game[decisions.played], minlength=96)
-    assert lengths.max() <= most_decisions(GAME) - ply
+    assert lengths.max() <= most_decisions(BOARD) - ply
     # Half of the games on the whole board begin at the ply.
-    assert (lengths[lengths > 0] >= fewest_decisions(GAME) - ply).mean() >= 0.2
+    assert (lengths[lengths > 0] >= fewest_decisions(BOARD) - ply).mean() >= 0.2
     # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
     drawn = decisions.drawn[decisions.played].sum(1)
     assert drawn.min() >= ply and drawn.max() > 12
@@ -220,8 +220,8 @@ def test_the_surprise_is_the_divergence_from_the_network():
     decisions = played("whole").decisions
     step, game = np.argwhere(decisions.played & (decisions.drawn.sum(-1) > 8))[0]
     drawn, policy = decisions.drawn[step, game], decisions.policy[step, game]
-    found = jax.tree.map(lambda field: field[0], jax.device_get(analyse(GAME)(drawn[None])))
-    folded = jax.jit(partial(fold, GAME, found))
+    found = jax.tree.map(lambda field: field[0], jax.device_get(analyse(BOARD)(drawn[None])))
+    folded = jax.jit(partial(fold, BOARD, found))
     prior, moves = np.asarray(folded(~drawn / (~drawn).sum())), np.asarray(folded(policy))
     expected = sum(p * np.log(p / q) for p, q in zip(moves, prior, strict=True) if p > 1e-9)
     assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
@@ -234,9 +234,9 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
         *("configs/tiny.yaml", "--search.simulations=12", "--search.max_considered_actions=12"),
         *("--search.nodes=quiet", "--search.value_scale_per_box=0.5"),
     )
-    game = config.game.board
-    values_of = jax.jit(jax.vmap(partial(table_value, build_table(game))))
-    decisions = play_program(config, planted(game, 0.0), 24)(KEY).decisions
+    board = config.game.board
+    values_of = jax.jit(jax.vmap(partial(table_value, build_table(board))))
+    decisions = play_program(config, planted(board, 0.0), 24)(KEY).decisions
     exact = values_of(decisions.drawn[decisions.played])
     assert np.ptp(exact) > 4
     np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
