@@ -17,8 +17,7 @@ from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
 from jaxzero import config as settings_of
 from jaxzero.cli import load_config
-from jaxzero.config import BoardSide, Config
-from jaxzero.config.files import build_config, dotted
+from jaxzero.config import BoardSide, Config, build_config, dotted
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.host.background import cancelled_by

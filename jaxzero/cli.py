@@ -15,10 +15,9 @@ from typing import NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
 
-from jaxzero.config import Config
-from jaxzero.config.files import build_config, find_config, presets
+from jaxzero.config import Config, build_config, config_of_file
 from jaxzero.errors import InputError, RunError
-from jaxzero.host.files import SYSTEM_ERRORS
+from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
 from jaxzero.host.interrupts import end_now
 
 
@@ -73,6 +72,43 @@ def load_config(path: str | Path, *options: str) -> Config:
     """Read a Config from a YAML file and command-line options such as `--game.rows=3`."""
     parser = _plain_parser()
     return config_of(parser.parse_args(["--config", str(path), *options]))
+
+
+def find_config(name: str) -> str:
+    """Return the path of the shipped config `name`; an existing file of that name comes first.
+
+    `quick` and `configs/quick.yaml` both name a shipped config. Other names stay as they are.
+    """
+    path, shipped = Path(name), shipped_configs().get(Path(name).stem)
+    named = shipped is not None and path in (Path(path.stem), Path("configs", shipped.name))
+    return str(shipped) if named and not path.is_file() else name
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the path of each shipped config by its name, such as `quick`."""
+    return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
+
+
+# Presets for GPUs, by the least memory in MiB.
+GPU_PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}
+RESERVED = 0.75  # fraction of the memory of a GPU that JAX reserves
+
+
+def presets() -> str:
+    """List the shipped configs with their boards, and the config that suits the present device."""
+    import jax  # slow to import
+
+    boards = {name: config_of_file(path).game.board for name, path in shipped_configs().items()}
+    names = (f"{name} ({board})" for name, board in boards.items())
+    device, suits = jax.devices()[0], "cpu"
+    if device.platform != "cpu":
+        limit = (device.memory_stats() or {}).get("bytes_limit", 0)
+        memory = limit / RESERVED / 2**20
+        suits = next(name for least, name in GPU_PRESETS.items() if memory >= least)
+    return (
+        f"{suits} suits the device found ({device.device_kind}), quick shows the first results; "
+        f"presets: {', '.join(names)}"
+    )
 
 
 def given_options(arguments: list[str]) -> dict[str, str]:

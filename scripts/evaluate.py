@@ -135,7 +135,7 @@ def main(arguments: list[str]) -> None:
             refuse_run("figures", figures)
 
     use_compilation_cache()  # before anything imports matplotlib
-    from jaxzero.config.training import check_opening
+    from jaxzero.config import check_opening
     from jaxzero.measure.scoring import BATCH
     from jaxzero.measure.strength import match_networks, play_matches, refuse_searches
     from jaxzero.measure.suite import load_suite

@@ -15,8 +15,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from jaxzero.cli import config_of, config_parser, run_script
-from jaxzero.config import Config
-from jaxzero.config.files import config_of_file
+from jaxzero.config import Config, config_of_file
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache

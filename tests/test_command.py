@@ -11,8 +11,7 @@ from script_runner import ROOT, TINY, python, run_here
 from setuptools import Distribution
 
 from jaxzero.__main__ import COMMANDS, main
-from jaxzero.cli import load_config
-from jaxzero.config.files import find_config
+from jaxzero.cli import find_config, load_config
 from jaxzero.errors import InputError
 from jaxzero.runs.run_dir import command_name
 

@@ -8,10 +8,16 @@ from dataclasses import asdict
 import pytest
 from script_runner import ROOT
 
+from jaxzero import cli
 from jaxzero.cli import config_of, config_parser, load_config
-from jaxzero.config import Config, GameConfig, NetworkConfig
-from jaxzero.config import files as config_files
-from jaxzero.config.files import config_of_file, save_config
+from jaxzero.config import (
+    Config,
+    GameConfig,
+    NetworkConfig,
+    config_of_file,
+    plan,
+    save_config,
+)
 from jaxzero.errors import InputError
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -46,10 +52,10 @@ def test_a_number_in_scientific_notation_is_a_number(tmp_path):
 
 def test_derived_numbers():
     config = load_config(TINY, "--learner.updates_per_iteration=12")
-    assert config.positions_per_iteration == 64 * 12
-    assert config.iterations_kept == 27  # 20,000 positions, rounded up
+    assert plan(config).positions == 64 * 12
+    assert plan(config).iterations_kept == 27  # 20,000 positions, rounded up
     assert config.replay_ratio == 256 * 12 / (64 * 12)
-    assert config.evaluations_per_iteration == 64 * 12 * 9
+    assert plan(config).decisions == 64 * 12
 
 
 # Settings that contradict each other; test_wrong_input.py has values that the parser refuses.
@@ -82,7 +88,7 @@ def test_numbers_are_checked_and_plain_in_python_too(wrong):
 def test_games_must_begin_before_they_end():
     # A quiet game of 2x2 has at least 8 moves.
     exact = "--search.nodes=quiet"
-    assert load_config(TINY, exact, "--selfplay.late_start_moves=7").positions_per_game == 1
+    assert plan(load_config(TINY, exact, "--selfplay.late_start_moves=7"), 1).positions == 1
     with pytest.raises(InputError, match=r"^selfplay\.late_start_moves: 8 "):
         load_config(TINY, exact, "--selfplay.late_start_moves=8")
 
@@ -95,4 +101,4 @@ def test_options_have_no_short_forms_and_belong_to_one_script(option):
 
 
 def test_the_presets_are_listed_with_their_boards():
-    assert "tiny (2x2)" in config_files.presets()
+    assert "tiny (2x2)" in cli.presets()

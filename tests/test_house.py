@@ -14,8 +14,7 @@ from typing import NamedTuple
 import pytest
 from script_runner import ROOT, read_by_script
 
-from jaxzero.config import Config
-from jaxzero.config.files import typed_fields
+from jaxzero.config import Config, typed_fields
 
 PACKAGE = "jaxzero"
 # Subpackages ("rooms"), lowest first: a room imports only from itself and from rooms before it.

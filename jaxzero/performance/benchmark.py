@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.config import Config
+from jaxzero.config import Config, plan
 from jaxzero.host.progress import working
 from jaxzero.performance.report import (
     WIDTH,
@@ -104,7 +104,8 @@ def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], l
     Also return a note on each part that runs less than the config asks for.
     """
     config, notes = work.config, []
-    moves = whole = config.decisions_per_lane
+    sizes = plan(config)
+    moves = whole = sizes.decisions // sizes.lanes
     if not config.selfplay.late_start_moves:
         # Late starts end after a few moves: only the whole queue keeps all parallel games busy.
         moves = max(1, int(fraction * whole))

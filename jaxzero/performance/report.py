@@ -19,7 +19,7 @@ import jax
 import tabulate
 
 import jaxzero
-from jaxzero.config import Config, SearchConfig
+from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.network.layers import convolution_form
 from jaxzero.network.network import Network, count_params
 from jaxzero.performance.timing import random_positions, searched_states
@@ -37,7 +37,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
     """Return the config, network, devices and versions of a measurement."""
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
-    games = config.lanes(config.selfplay.games_per_iteration // len(devices))
+    games = plan(config, config.selfplay.games_per_iteration // len(devices)).lanes
     form = convolution_form(network.platform, network.dtype, games)
     return describe_machine(devices[0]) | {
         "devices_present": jax.local_device_count(),
@@ -107,11 +107,12 @@ def _shapes(learner: Learner) -> Learner:
 
 def iteration_rates(config: Config, games: int, seconds: float) -> Result:
     """Return the rates of an iteration that begins `games` games and takes `seconds`."""
-    decisions = config.decisions_per_iteration
+    decisions = plan(config).decisions
+    evaluations = decisions * (config.search.simulations + 1)
     return {
         "games_per_second_with_learning": games / seconds,
         "decisions_per_second_with_learning": decisions / seconds,
-        "evaluations_per_second_with_learning": config.evaluations_per_iteration / seconds,
+        "evaluations_per_second_with_learning": evaluations / seconds,
         "decisions_per_game": decisions / games,
         "replay_ratio": config.replay_ratio,
     }
@@ -130,8 +131,8 @@ def measures(
     bytes per position and the ceilings of one device. An iteration begins `games` games: with late
     starts perhaps fewer than the config asks for.
     """
-    evaluations = config.evaluations_per_iteration
-    decisions = config.decisions_per_iteration
+    decisions = plan(config).decisions
+    evaluations = decisions * (config.search.simulations + 1)
     samples = config.learner.updates_per_iteration * config.learner.batch_size
 
     def rate(count: float, part: str) -> float | None:

@@ -26,8 +26,7 @@ from typing import Any
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, given_options, load_config, refuse_given
-from jaxzero.config import Config
-from jaxzero.config.files import dotted, save_config, typed_fields
+from jaxzero.config import Config, dotted, save_config, typed_fields
 from jaxzero.errors import InputError
 from jaxzero.host.files import write_csv, write_json
 from jaxzero.host.progress import working

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.config import Config, SearchConfig
+from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
 from jaxzero.host.progress import working
@@ -111,7 +111,8 @@ class Workload(NamedTuple):
     @property
     def evaluations(self) -> int:
         """Network evaluations of self-play."""
-        return self.config.evaluations_per_iteration // self.devices
+        decisions = plan(self.config).decisions // self.devices
+        return decisions * (self.config.search.simulations + 1)
 
     @property
     def learned(self) -> int:
@@ -124,7 +125,7 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
     """Return the work of one of `devices` devices, with a local copy of their learner."""
     learner = local_copy(learner)
     network = Network(config.game.board, config.network)
-    games = config.lanes(config.selfplay.games_per_iteration // devices)
+    games = plan(config, config.selfplay.games_per_iteration // devices).lanes
     samples = config.learner.batch_size // devices
     prepared = jax.jit(partial(inference_copy, network, batch=games))(learner.params)
     return Workload(config, network, learner, prepared, games, samples, devices)
@@ -184,10 +185,8 @@ def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.A
 
 def selfplay_part(work: Workload, moves: int = 0) -> Part:
     """Return whole games, or with `moves` only the first moves of games."""
-    config = work.config
-    games = work.games * (
-        config.selfplay.games_per_iteration // config.lanes(config.selfplay.games_per_iteration)
-    )
+    config, sizes = work.config, plan(work.config)
+    games = work.games * (config.selfplay.games_per_iteration // sizes.lanes)
     evaluator = network_evaluator(work.network)
 
     @jax.jit
@@ -198,7 +197,7 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
         step = partial(play_step, config, evaluator, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
 
-    decisions = work.games * (moves or config.decisions_per_lane)
+    decisions = work.games * (moves or sizes.decisions // sizes.lanes)
     items = decisions * (config.search.simulations + 1)
     return Part(partial(play, work.prepared, jax.random.key(0)), items, work.evaluations)
 
@@ -219,10 +218,11 @@ def learning_part(work: Workload, updates: int) -> Part:
 def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of about `RING_BYTES` if that is less."""
     edges, heads = work.network.board.num_edges, heads_of(work.config.network)
-    block = work.config.positions_per_iteration // work.devices
+    sizes = plan(work.config)
+    block = sizes.positions // work.devices
     fields = jax.eval_shape(lambda: empty_replay(block, edges, heads))
     block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
-    blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
+    blocks = min(sizes.iterations_kept, max(1, RING_BYTES // block_bytes))
     ring = empty_replay(blocks * block, edges, heads)
     return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from jsonargparse import Namespace
 
-from jaxzero.config.training import check_opening
+from jaxzero.config import check_opening
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_game

@@ -7,7 +7,7 @@ import re
 import chex
 import jax
 
-from jaxzero.config import Config
+from jaxzero.config import Config, plan
 from jaxzero.errors import InputError
 from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
@@ -52,11 +52,11 @@ def least_bytes(
     and no copies. Trees count for games or for simulations, whichever is farther above its default.
     """
     edges = config.game.board.num_edges
-    lanes = config.lanes(config.selfplay.games_per_iteration // devices)
-    nodes = lanes * (config.search.simulations + 1)
+    sizes = plan(config, config.selfplay.games_per_iteration // devices)
+    nodes = sizes.lanes * (config.search.simulations + 1)
     trees = nodes * edges * NODE_BYTES
     # Bytes of a position: 5 an edge (drawn, policy), 13 for player, boxes, value, random or not.
-    positions = lanes * config.lane_steps * (edges * 5 + 13)
+    positions = sizes.lanes * sizes.steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
     replay = tree_bytes(actor) // devices
     parts = {
@@ -64,7 +64,7 @@ def least_bytes(
         "selfplay.games_per_iteration": positions,
         "search.simulations": 0,
     }
-    if config.iterations_kept == 1:  # the replay is one iteration: a lower capacity changes nothing
+    if sizes.iterations_kept == 1:  # the replay is one iteration: a lower capacity changes nothing
         parts |= {"replay.capacity": 0, "selfplay.games_per_iteration": replay + positions}
     default = Config()
     more_games = config.selfplay.games_per_iteration / default.selfplay.games_per_iteration
@@ -85,7 +85,8 @@ def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devic
     least = sum(parts.values()) - min(playing, parts["learner.batch_size"])
     if limit is not None and least > limit:
         raise DoesNotFit(config, least, limit, parts, at_least=True)
-    capacity = config.positions_per_iteration // devices * config.iterations_kept
+    sizes = plan(config)
+    capacity = sizes.positions // devices * sizes.iterations_kept
     if capacity > _LARGEST_INDEX:
         raise InputError(
             f"replay.capacity: {capacity:,} positions per device, whole iterations, "

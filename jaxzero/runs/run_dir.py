@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from jaxzero.config import Config
-from jaxzero.config.files import config_of_file, dotted
+from jaxzero.config import Config, config_of_file, dotted
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_file, check_folder, locked_folder
 from jaxzero.runs.metrics import FILE_NAME, read_metrics

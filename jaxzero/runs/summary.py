@@ -19,7 +19,7 @@ from typing import Any
 import jax
 
 import jaxzero
-from jaxzero.config import Config
+from jaxzero.config import Config, plan
 from jaxzero.host.files import append_text, write_json
 from jaxzero.host.memory import cores
 from jaxzero.network.network import Network, count_params
@@ -45,7 +45,7 @@ def describe_devices(devices: list[jax.Device]) -> str:
 
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
     """Print device, network, replay and length of a run before anything is compiled."""
-    settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
+    settings, sizes = config.network, plan(config)
     size, dtype = count_params(param_shapes(network)), network.dtype.name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
@@ -53,10 +53,11 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
         f"{config.game.board}, {size:,} parameters, {dtype}"
     )
     print(
-        f"replay        {positions:,} positions, {config.iterations_kept} iterations; "
+        f"replay        {sizes.positions * sizes.iterations_kept:,} positions, "
+        f"{sizes.iterations_kept} iterations; "
         f"replay ratio {config.replay_ratio:.2f} "
         f"({config.learner.updates_per_iteration} updates of {config.learner.batch_size} for "
-        f"{config.new_positions_per_iteration:,} new positions)"
+        f"{sizes.new_positions:,} new positions)"
     )
     print(
         f"run           {run_length(config)}, {config.selfplay.games_per_iteration} games an "

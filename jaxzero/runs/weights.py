@@ -29,8 +29,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from jaxzero.config import Config
-from jaxzero.config.files import config_of, config_of_file, save_config
+from jaxzero.config import Config, config_of, config_of_file, save_config
 from jaxzero.errors import InputError
 from jaxzero.host.files import atomic_write, write_json
 from jaxzero.network.agent import Agent

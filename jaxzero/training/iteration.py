@@ -9,7 +9,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.config import Config
+from jaxzero.config import Config, plan
 from jaxzero.host.progress import working
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
@@ -43,9 +43,9 @@ Iteration = Callable[..., tuple[Learner, Actor, Metrics]]  # see `make_iteration
 
 def init_actor(config: Config, devices: int) -> Actor:
     """Return the initial state of one of `devices` devices: an empty replay."""
-    block = config.positions_per_iteration // devices
+    sizes = plan(config, config.selfplay.games_per_iteration // devices)
     edges, heads = config.game.board.num_edges, heads_of(config.network)
-    return Actor(empty_replay(block * config.iterations_kept, edges, heads))
+    return Actor(empty_replay(sizes.positions * sizes.iterations_kept, edges, heads))
 
 
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
@@ -59,6 +59,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     config.check_devices(devices)
     evaluator = network_evaluator(network)
     games = config.selfplay.games_per_iteration // devices
+    sizes = plan(config, games)
     batch_size = config.learner.batch_size // devices
 
     def iteration(
@@ -73,16 +74,15 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = learner.params if playing is None else playing
-        params = inference_copy(network, params, config.lanes(games))
+        params = inference_copy(network, params, sizes.lanes)
         positions, played = play_block(config, evaluator, params, play_key, games, span[0])
-        block = config.positions_per_game * games
-        chex.assert_tree_shape_prefix(positions, (block,))
+        chex.assert_tree_shape_prefix(positions, (sizes.positions,))
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
         # Late starts may give fewer decisions than stored positions; then some are stored twice.
-        new = jnp.minimum(played["selfplay/moves"], block)
+        new = jnp.minimum(played["selfplay/moves"], sizes.positions)
         played["selfplay/new_positions"] = new
         counts = {name: value for name, value in played.items() if name in COUNTS}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.config import Config
+from jaxzero.config import Config, plan
 from jaxzero.errors import InputError, RunError
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
@@ -119,7 +119,7 @@ def resume(
         print("replay        not saved: it starts empty")
         actor = _empty_actor(config, devices)
     else:
-        block = config.positions_per_iteration // len(devices)
+        block = plan(config).positions // len(devices)
         moved = relayout(replay, shapes.actor.replay, block)
         if moved is not replay:
             _say_what_was_kept(replay, moved)

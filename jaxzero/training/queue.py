@@ -17,7 +17,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.config import Config, SelfplayConfig
+from jaxzero.config import Config, SelfplayConfig, plan, shortest_game
 from jaxzero.game import State, boxes_closed
 from jaxzero.network.heads import Decisions
 from jaxzero.search.search import game_of
@@ -59,7 +59,7 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
     open_key, random_key = jax.random.split(key)
     plies = first_ply(settings, fraction)
     state = open_games(board, open_key, count, plies)
-    moves = config.shortest_whole_game - plies
+    moves = shortest_game(config) - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
         ply=jnp.zeros(count, jnp.int32),
@@ -83,7 +83,7 @@ def draw_random_moves(
 
 def start_lanes(config: Config, games: Games) -> Play:
     """Return lanes with these games [B] before their first decision."""
-    steps, edges = (config.lane_steps, len(games.ply)), config.game.board.num_edges
+    steps, edges = (plan(config).steps, len(games.ply)), config.game.board.num_edges
     chex.assert_shape(games.state.drawn, (steps[1], edges), custom_message="games.state.drawn")
     chex.assert_shape([games.number, *games.random], steps[1:])
     decisions = Decisions(
@@ -131,10 +131,10 @@ def play_queue(
     """Play a queue of games [N] in the lanes; return the same as `play_to_the_end`."""
     chex.assert_rank([games.number, games.ply], 1)
     queue = make_queue(config, games)
-    lanes = config.lanes(len(games.ply))
-    head = jnp.minimum(too_long(queue, config.lane_steps), len(games.ply) - lanes)
+    sizes = plan(config, len(games.ply))
+    head = jnp.minimum(too_long(queue, sizes.steps), len(games.ply) - sizes.lanes)
     first = jax.tree.map(
-        partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
+        partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=sizes.lanes), queue.games
     )
     play = start_lanes(config, first)
     margins = jnp.zeros(len(games.ply), jnp.int32)
@@ -145,8 +145,8 @@ def play_queue(
         lanes, queue = refill(config, play, queue)
         return (step(play._replace(games=lanes)), queue, margins), None
 
-    begin = play, queue._replace(next=head + lanes), margins
-    (play, _, margins), _ = jax.lax.scan(refill_and_step, begin, None, config.lane_steps)
+    begin = play, queue._replace(next=head + sizes.lanes), margins
+    (play, _, margins), _ = jax.lax.scan(refill_and_step, begin, None, sizes.steps)
     # A game that was cut because nearly all were too long has no result: it counts as not played.
     ended = has_ended(positions_to_search(config, play.games))
     kept = play.decisions.played & (ended[None] | (play.decisions.game != play.games.number[None]))
@@ -172,7 +172,7 @@ def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     over = has_ended(positions_to_search(config, play.games))
     chex.assert_equal_shape([over, play.games.ply])
     chex.assert_tree_shape_prefix(queue.games, queue.longest.shape)
-    head = jnp.maximum(queue.next, too_long(queue, config.lane_steps - play.step))
+    head = jnp.maximum(queue.next, too_long(queue, plan(config).steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
     fresh = jax.tree.map(lambda x: x[place], queue.games)  # rows beyond the end are not used

@@ -17,7 +17,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.config import Config
+from jaxzero.config import Config, plan
 from jaxzero.network.heads import Decisions
 from jaxzero.search.search import PositionEvaluator, game_of, selfplay_search
 from jaxzero.training.queue import (
@@ -51,7 +51,7 @@ def play_block(
 ) -> tuple[Positions, dict[str, jax.Array]]:
     """Play `games` games; return their positions to learn from, and metrics.
 
-    `fraction` [] of the run is done. There are `config.positions_per_game` positions per game,
+    `fraction` [] of the run is done. `plan` says how many positions there are. They are
     resampled from all played ones, evenly or weighted by `config.selfplay.surprise_weight`.
     """
     total = partial(jnp.sum, dtype=jnp.int32)
@@ -61,13 +61,13 @@ def play_block(
     chex.assert_equal_shape([decisions.played, decisions.game, decisions.simulations])
     chex.assert_shape(margins, (games,), custom_message="margins")
     played, late = total(decisions.played), config.selfplay.late_start_moves > 0
-    steps = config.lane_steps if late else total(jnp.any(decisions.played, axis=1))
+    steps = plan(config).steps if late else total(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = total(begun)
     positions = resample(
         label(config, decisions, margins, label_key),
         sampling_weights(decisions, config.selfplay.surprise_weight),
-        config.positions_per_game * games,
+        plan(config, games).positions,
         jax.random.uniform(sample_key, (), jnp.float32),
     )
     metrics = {

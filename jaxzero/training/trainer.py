@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.config import Config
-from jaxzero.config.files import save_config
+from jaxzero.config import Config, save_config
 from jaxzero.errors import RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.progress import working

@@ -16,8 +16,7 @@ import pytest
 from script_runner import ROOT
 
 from jaxzero.cli import load_config
-from jaxzero.config import Config
-from jaxzero.config.files import typed_fields
+from jaxzero.config import Config, typed_fields
 from jaxzero.network.network import Network
 from jaxzero.performance import timing
 from jaxzero.performance.benchmark import (

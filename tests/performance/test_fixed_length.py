@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.config import Config, SearchConfig
+from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.timing import random_positions
@@ -72,7 +72,7 @@ def is_program(value) -> bool:
 
 def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
     """Return the program of a part of an iteration and the shapes of its inputs."""
-    games = config.lanes(config.selfplay.games_per_iteration)
+    games = plan(config).lanes
     state = jax.eval_shape(lambda: initial_states(network.board, games))
     learner = jax.eval_shape(lambda: init_learner(network, config))
     if part == "update":

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 from short_run import saved, short_config, train
 
 import jaxzero
-from jaxzero.config.files import config_of_file
+from jaxzero.config import config_of_file
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network

@@ -9,6 +9,7 @@ import pytest
 from short_run import beginning, short_config
 
 from jaxzero.cli import load_config
+from jaxzero.config import plan
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.training import trainer as trainer_module
@@ -78,7 +79,7 @@ def test_counters_and_ring_move_on(ran):
     progress, history, *_ = ran
     assert int(progress.learner.iteration) == 4
     assert int(progress.learner.step) == 12
-    block = CONFIG.positions_per_iteration // 2
+    block = plan(CONFIG).positions // 2
     assert progress.actor.replay.cursor.tolist() == [0, 0]  # room for two blocks, four written
     assert progress.actor.replay.size.tolist() == [2 * block] * 2
     assert progress.games == 64

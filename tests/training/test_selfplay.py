@@ -26,6 +26,7 @@ from quiet_referee import (
 from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
+from jaxzero.config import longest_game, plan
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
 from jaxzero.search.search import Evaluation, PositionEvaluator
@@ -108,7 +109,7 @@ def test_policies_lie_on_legal_edges_of_searched_positions(form):
 def test_each_stored_position_was_played(form):
     decisions, _, labelled, stored, *_ = played(form)
     kind, _ = FORMS[form]
-    assert len(stored.drawn) == GAMES[kind] * CONFIGS[kind].positions_per_game
+    assert len(stored.drawn) == plan(CONFIGS[kind], GAMES[kind]).positions
 
     def rows(positions) -> set[bytes]:
         fields = [np.asarray(field) for field in jax.tree.leaves(positions)]
@@ -142,8 +143,8 @@ def test_games_and_decisions_are_counted_as_played(form):
 def test_games_are_as_long_as_settings_say(form):
     decisions, config = played(form).decisions, CONFIGS[form]
     lengths = decisions.played.sum(0)
-    assert lengths.min() == config.positions_per_game
-    assert lengths.max() <= config.longest_game
+    assert lengths.min() == plan(config, 1).positions
+    assert lengths.max() <= longest_game(config)
     opening = config.selfplay.random_opening_moves
     assert set(decisions.random.sum(0).tolist()) == set(range(opening + 1))
 
@@ -159,7 +160,7 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
     drawn = decisions.drawn[decisions.played].sum(1)
     assert drawn.min() >= ply and drawn.max() > 12
-    assert decisions.played.shape == (config.lane_steps, config.lanes(96))
+    assert decisions.played.shape == (plan(config).steps, plan(config, 96).lanes)
     assert decisions.played.mean() > 0.85
     assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
     # The queue leaves out only the shortest games.
@@ -172,11 +173,11 @@ def test_a_decision_that_is_stored_twice_is_one_new_position():
     """A lane plays 4 games in 2 x 12 decisions, and 7 positions per game are stored."""
     late = ("--search.nodes=quiet", "--selfplay.late_start_moves=5")
     config = load_config(*SMALL, *late)
-    assert config.positions_per_game == 7
-    assert config.new_positions_per_iteration == config.lanes(64) * 24 == 16 * 24
+    assert plan(config, 1).positions == 7
+    assert plan(config).new_positions == plan(config, 64).lanes * 24 == 16 * 24
     samples = config.learner.batch_size * config.learner.updates_per_iteration
-    assert config.replay_ratio == samples / config.new_positions_per_iteration
-    assert config.replay_ratio > samples / config.positions_per_iteration
+    assert config.replay_ratio == samples / plan(config).new_positions
+    assert config.replay_ratio > samples / plan(config).positions
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.6, 0.999])
@@ -259,4 +260,6 @@ def test_settings_state_what_is_evaluated(form):
 
     jax.block_until_ready(one_step(KEY))
     jax.effects_barrier()
-    assert sum(evaluated) * config.positions_per_game == config.evaluations_per_iteration
+    decisions = plan(config, 1).decisions * config.selfplay.games_per_iteration
+    assert sum(evaluated) == config.selfplay.games_per_iteration * (config.search.simulations + 1)
+    assert plan(config).decisions == decisions

@@ -18,6 +18,7 @@ from short_run import saved, short_config, train
 
 import jaxzero.training.trainer as trainer_module
 from jaxzero.cli import load_config
+from jaxzero.config import plan
 from jaxzero.errors import InputError
 from jaxzero.host.interrupts import Stop
 from jaxzero.measure.evaluator import Evaluator
@@ -171,7 +172,7 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
         less = short_config("--devices=2", "--replay.capacity=200")
         resume(less, network, jax.devices()[:2], checkpoints)
     assert "saved positions kept\n" in capsys.readouterr().out  # no devices to name
-    assert int(after.size[0]) == int(before.size.sum()) == 3 * one.positions_per_iteration
+    assert int(after.size[0]) == int(before.size.sum()) == 3 * plan(one).positions
     rows = [
         sorted(row.tobytes() for row in np.asarray(ring.policy).reshape(-1, 12) if row.any())
         for ring in (before, after)

@@ -1,0 +1,457 @@
+"""Every setting of a run, with its default, unit and meaning.
+
+The dataclasses are the single source of defaults and of help texts. Each type states the range of
+its setting; values are checked once, at construction. Counts of games, positions and samples are
+totals over all devices. `plan` computes the sizes that follow from the settings.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import yaml
+from jsonargparse.typing import (
+    ClosedUnitInterval,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    restricted_number_type,
+)
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.quiet import fewest_decisions, most_decisions
+from jaxzero.host.files import write_text
+
+BoardSide = restricted_number_type("BoardSide", int, [(">=", 1), ("<=", 20)])
+
+
+@dataclass(frozen=True)
+class GameConfig:
+    """The board."""
+
+    rows: BoardSide = 5
+    """Rows of boxes. A 5x5 board has 6x6 dots."""
+    cols: BoardSide = 5
+    """Columns of boxes."""
+
+    def __post_init__(self):
+        check_types(self, "game")
+
+    @property
+    def board(self) -> DotsAndBoxes:
+        return DotsAndBoxes(self.rows, self.cols)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The residual network."""
+
+    trunk: Literal["conv", "dense"] = "conv"
+    """Kind of network. conv: a ResNet on the grid of dots. dense: fully connected residual
+    blocks; ten times cheaper per position on a CPU, where presets use it up to 3x3."""
+    features: Literal["raw", "structure"] = "structure"
+    """Input of the network. raw: only the edges. structure: also free boxes, chains, loops and
+    their counts, computed from the edges on the device. structure learns several times faster."""
+    channels: PositiveInt = 128
+    """Width: channels per grid point (conv), units per layer (dense). Larger is stronger and
+    slower."""
+    blocks: PositiveInt = 10
+    """Depth: number of residual blocks."""
+    attention_heads: NonNegativeInt = 0
+    """Heads of a self-attention layer over grid points after the last block; 0: no such layer. Must
+    divide channels. For conv only."""
+    safe_end: bool = False
+    """Also predict the position without safe moves: who must open the first chain, and how many
+    chains and loops of at least three boxes there are. The search does not use this prediction;
+    the trunk learns from it what decides the game. For conv only."""
+    compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
+    """Number format of activations and matrix products; parameters are always float32. auto:
+    float32 on a CPU, because bfloat16 is slow there, else bfloat16. Leave auto."""
+
+    def __post_init__(self):
+        check_types(self, "network")
+        for name in ("attention_heads", "safe_end"):
+            if getattr(self, name) and self.trunk != "conv":
+                value = getattr(self, name)
+                raise InputError(f"network.{name}: {value} needs network.trunk conv, not dense")
+        if self.attention_heads and self.channels % self.attention_heads:
+            raise InputError(
+                f"network.attention_heads: {self.attention_heads} does not divide "
+                f"network.channels {self.channels}"
+            )
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """The tree search of self-play: Gumbel AlphaZero with sequential halving."""
+
+    simulations: PositiveInt = 16
+    """Simulations per move; each is one network evaluation. More simulations make better targets
+    and slower games. The presets have 8 to 32."""
+    max_considered_actions: PositiveInt = 16
+    """Largest number of root moves that the search compares by sequential halving; never more than
+    simulations."""
+    value_scale_per_box: NonNegativeFloat = 0.05
+    """Weight of values against the policy of the network (c_scale of Gumbel AlphaZero). One box
+    more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a move,
+    at first 2.5 with the defaults. The setting means the same on boards of any size."""
+    nodes: Literal["all", "quiet"] = "quiet"
+    """Positions in the search tree. quiet: only positions without a box to take; an exact rule
+    plays the captures, so captures cost no simulations. Each round of simulations is one batch; a
+    position with few moves gets fewer simulations. all: every position, for comparisons; the
+    library mctx searches in self-play, one simulation after the other."""
+
+    def __post_init__(self):
+        check_types(self, "search")
+
+
+@dataclass(frozen=True)
+class SelfplayConfig:
+    """Games of the network against itself."""
+
+    games_per_iteration: PositiveInt = 1024
+    """Games per iteration, all devices together. All games run in parallel: more games use a GPU
+    better and take more memory. With late_start_moves a quarter of the games runs at a time."""
+    late_start_moves: NonNegativeInt = 0
+    """Number of random moves before self-play starts. They are not stored. Half of the games start
+    even later, but games without enough steps left are not played. Later starts give shorter games
+    and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
+    lower them to 0. Captures do not count. Needs search.nodes quiet."""
+    late_start_until: ClosedUnitInterval = 0.0
+    """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
+    Openings are learnt only after the endgames that follow them are played well. A twelfth of the
+    games runs at a time. Once games are long, fewer than games_per_iteration are played."""
+    random_opening_moves: NonNegativeInt = 6
+    """Self-play begins each game with 0 to this many uniformly random moves, so that games differ.
+    They have policy targets, but no margin targets. Captures count with search.nodes all only."""
+    sampled_moves: NonNegativeInt = 8
+    """Number of first moves of each game that are sampled from the policy of the search
+    (temperature 1). Random opening moves count among them, but stay uniformly random. The search
+    chooses later moves, still with Gumbel noise."""
+    random_move_fraction: ClosedUnitInterval = 0.0
+    """Fraction of games with one uniformly random move after the opening. Value targets before it
+    are masked. Self-play then also learns to refute moves that it never plays. 0.2 in all presets
+    but tiny. A game that ends before the chosen ply has no such move."""
+    surprise_weight: ClosedUnitInterval = 0.0
+    """Fraction of the stored positions that are sampled in proportion to how much the search
+    changed the policy of the network (policy surprise weighting of KataGo). The others are sampled
+    uniformly. 0.5 in all presets but tiny."""
+    td_lambda: ClosedUnitInterval = 1.0
+    """Lambda of the margin targets of early positions (TD(lambda), Sutton 1988). 1: the result of
+    the game. Lower: the result mixed with the values of the searches after the next moves, the
+    k-th with weight (1 - td_lambda) * td_lambda^(k - 1). Far from the end of a game, its result is
+    a noisy target."""
+    td_above_edges: NonNegativeInt = 24
+    """With at most this many undrawn edges in the searched position, the result is the target."""
+
+    def __post_init__(self):
+        check_types(self, "selfplay")
+        if self.late_start_until and not self.late_start_moves:
+            raise InputError(
+                f"selfplay.late_start_until: {self.late_start_until} needs "
+                "selfplay.late_start_moves above 0, not 0"
+            )
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The ring buffer of recent positions, on the device."""
+
+    capacity: PositiveInt = 1_000_000
+    """Number of newest positions to keep, all devices together; rounded up to whole iterations. A
+    position takes about 2.2 bytes per edge."""
+
+    def __post_init__(self):
+        check_types(self, "replay")
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """Gradient descent with clipping, warm-up and a late cosine decay."""
+
+    batch_size: PositiveInt = 1024
+    """Positions per update, all devices together; divisible by the number of devices. A larger
+    batch raises the replay ratio."""
+    updates_per_iteration: NonNegativeInt = 64
+    """Updates after the games of each iteration. With batch_size it sets the replay ratio: how
+    often an average position is sampled. The presets have a replay ratio of 3 to 8, lower on large
+    boards; at 10 a 5x5 network memorised noisy results."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """Optimiser. muon: steps of weight matrices are equally long in all directions (Jordan et al.
+    2024). With conv and a learning_rate of 3e-3, muon learnt more in short runs, but less in two
+    hours on 5x5. muon takes more time with wide layers."""
+    learning_rate: PositiveFloat = 1e-3
+    """Learning rate after the warm-up. Lower it when the loss is unstable."""
+    warmup_updates: NonNegativeInt = 100
+    """Updates over which the learning rate rises from zero."""
+    decay_fraction: ClosedUnitInterval = 0.5
+    """Last fraction of the run over which the learning rate falls along a cosine to 2 % of its
+    value; 0: it never falls. The run ends at iterations or minutes, whichever comes first."""
+    weight_decay: NonNegativeFloat = 1e-4
+    """Decoupled weight decay of matrices and kernels, not of biases and scales."""
+    gradient_clip: PositiveFloat = 1.0
+    """Largest global norm of a gradient; larger gradients are scaled down to it."""
+
+    def __post_init__(self):
+        check_types(self, "learner")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Matches and solved positions that measure the network, during training and after it."""
+
+    evaluate_every: NonNegativeInt = 10
+    """Iterations between evaluations; 0: only at the end."""
+    games: PositiveInt = 128
+    """Games per match during training, even: each opening is played twice with swapped seats."""
+    final_games: PositiveInt = 512
+    """Games per match at the end of the run, even."""
+    simulations: NonNegativeInt = 64
+    """Simulations per move of the network in evaluations; 0: the policy without search."""
+    random_opening_moves: NonNegativeInt = 4
+    """Each pair of games begins with 0 to this many random edges; here captures count too."""
+    opponents: str = "random,greedy"
+    """Players to play against, separated by commas: random, greedy, perfect, or perfect:SHARE,
+    which plays this share of its moves at random. Empty: no matches."""
+    suite: str = "auto"
+    """Suite of exactly solved positions to score the network on: table, a stored suite such as
+    5x5_tuning, a file of make_suite.py, or none. auto: table (positions of random play) on boards
+    of up to 24 edges, else the stored tuning half for the board, if there is one. Keep the test
+    half for the final result."""
+    gate_threshold: ClosedUnitInterval = 0.0
+    """Fraction of the points that new weights must win against the best weights before self-play
+    uses the new ones; checked at every evaluation. 0: self-play always uses the newest weights."""
+
+    def __post_init__(self):
+        check_types(self, "evaluation")
+        if self.gate_threshold and not self.evaluate_every:
+            raise InputError(
+                f"evaluation.gate_threshold: {self.gate_threshold} needs "
+                "evaluation.evaluate_every of at least 1, not 0"
+            )
+        for name in ("games", "final_games"):
+            if getattr(self, name) % 2:
+                raise InputError(
+                    f"evaluation.{name}: {getattr(self, name)} must be even "
+                    "(pairs with swapped seats)"
+                )
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a training run."""
+
+    game: GameConfig = field(default_factory=GameConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: NonNegativeInt = 0
+    """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
+    iterations: NonNegativeInt = 100
+    """Iterations of the whole run; each is self-play, then learning. 0: no limit; only minutes ends
+    the run."""
+    minutes: NonNegativeFloat = 0.0
+    """Minutes of self-play and learning of the whole run, over all resumes; compiling and
+    evaluations take extra time. The iteration in which the minutes run out is the last. 0: no
+    limit. Time-limited runs are not reproducible: the learning rate follows the clock."""
+    devices: NonNegativeInt = 0
+    """Number of GPUs to use; 0: all. A CPU is one device unless JAX_NUM_CPU_DEVICES is set."""
+    checkpoint_every: PositiveInt = 20
+    """Iterations between checkpoints; the last iteration always has one."""
+    save_replay: bool = True
+    """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
+    uninterrupted run. The buffer is the largest part of a checkpoint."""
+
+    def __post_init__(self):
+        check_types(self)
+        if not self.iterations and not self.minutes:
+            raise InputError("iterations: 0 needs minutes above 0, or the run has no end")
+        if self.selfplay.late_start_moves and self.search.nodes != "quiet":
+            raise InputError(
+                f"selfplay.late_start_moves: {self.selfplay.late_start_moves} needs search.nodes "
+                f"quiet, not {self.search.nodes}"
+            )
+        if shortest_game(self) <= self.selfplay.late_start_moves:
+            raise InputError(
+                f"selfplay.late_start_moves: {self.selfplay.late_start_moves} leaves nothing to "
+                f"play on {self.game.board}"
+            )
+        for name in ("selfplay", "evaluation"):
+            plies = getattr(self, name).random_opening_moves
+            check_opening(f"{name}.random_opening_moves", plies, self.game.board)
+
+    def fraction_done(self, iterations: int, minutes: float) -> float:
+        """Return the fraction of the run that is done, by iterations or by minutes.
+
+        The larger fraction counts, so schedules reach their end whichever limit comes first.
+        """
+        of_iterations = iterations / self.iterations if self.iterations else 0.0
+        of_minutes = minutes / self.minutes if self.minutes else 0.0
+        return min(1.0, max(of_iterations, of_minutes))
+
+    @property
+    def replay_ratio(self) -> float:
+        """Times each position is sampled for learning, on average."""
+        sampled = self.learner.batch_size * self.learner.updates_per_iteration
+        return sampled / plan(self).new_positions
+
+    def check_devices(self, devices: int) -> None:
+        """Raise an InputError unless games and samples divide evenly over `devices`."""
+        for name, value in (
+            ("selfplay.games_per_iteration", self.selfplay.games_per_iteration),
+            ("learner.batch_size", self.learner.batch_size),
+        ):
+            if value % devices:
+                raise InputError(f"{name}: {value} is not divisible by {devices} devices")
+
+
+# Late games (`selfplay.late_start_moves`) that a lane has room for. A lane has twice the steps of
+# the longest game of the run, so about four games fit. With `late_start_until` the longest game is
+# a whole game, so about twelve games that start at `late_start_moves` fit.
+GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
+
+
+class Plan(NamedTuple):
+    """Sizes of an iteration with a number of games.
+
+    A decision is a search and its move. A lane is one place in the batch of parallel games. Whole
+    games differ little in length: each has a lane. Late games are short and differ much in length:
+    a lane plays several of them, one after the other.
+    """
+
+    lanes: int  # games that run in parallel
+    steps: int  # largest number of decisions of a lane
+    decisions: int  # of all lanes; a whole game counts as the shortest, a late one fills its lane
+    positions: int  # stored; about the mean number of decisions of a game, times the games
+    new_positions: int  # distinct ones: late games may have fewer decisions, some are stored twice
+    iterations_kept: int  # in the full replay
+
+
+def plan(config: Config, games: int = 0) -> Plan:
+    """Return the sizes of `games` games; 0: of all games of an iteration, on all devices."""
+    settings, all_games = config.selfplay, config.selfplay.games_per_iteration
+    games = games or all_games
+    late, falls = settings.late_start_moves > 0, settings.late_start_until > 0
+    before_longest = 0 if falls else settings.late_start_moves  # random moves at the start
+    steps = (longest_game(config) - before_longest) * (2 if late else 1)
+    shortest = max(1, shortest_game(config) - before_longest)
+    if falls:  # three quarters of the mean, rounded, halves down
+        positions = max(1, math.ceil(3 * steps / (4 * GAMES_PER_LANE_FALLING) - 0.5))
+    else:  # half of the late games start later, at a uniformly random ply
+        positions = max(1, 3 * shortest // 4) if late else shortest
+    together = 1 if not late else GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE
+    lanes = max(1, games // together)
+    decisions = lanes * (steps if late else shortest)
+    return Plan(
+        lanes=lanes,
+        steps=steps,
+        decisions=decisions,
+        positions=games * positions,
+        new_positions=min(games * positions, decisions),
+        iterations_kept=-(-config.replay.capacity // (all_games * positions)),
+    )
+
+
+def shortest_game(config: Config) -> int:
+    """Return the decisions of the shortest game from the first move on; quiet 3x3: 15."""
+    board = config.game.board
+    return fewest_decisions(board) if config.search.nodes == "quiet" else board.num_edges
+
+
+def longest_game(config: Config) -> int:
+    """Return the decisions of the longest game from the first move on; quiet 3x3: 17."""
+    board = config.game.board
+    return most_decisions(board) if config.search.nodes == "quiet" else board.num_edges
+
+
+def check_number(field: str, value: Any, kind: type) -> int | float:
+    """Return a value as a plain number of a type such as PositiveInt. Raises: InputError."""
+    try:
+        return (int if issubclass(kind, int) else float)(kind(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{field}: {value!r} is not a {kind.__name__} ({error})") from error
+
+
+def check_types(settings: Any, section: str = "") -> None:
+    """Check the fields of a frozen dataclass by their types, and make its numbers plain.
+
+    Raises: InputError naming the field and its value.
+    """
+    for name, kind in typing.get_type_hints(type(settings)).items():
+        value, field = getattr(settings, name), f"{section}.{name}".lstrip(".")
+        if choices := typing.get_args(kind):  # of a Literal
+            if value not in choices:
+                raise InputError(f"{field}: {value!r} is not one of {', '.join(choices)}")
+        elif issubclass(kind, int | float) and kind is not bool:
+            object.__setattr__(settings, name, check_number(field, value, kind))
+        elif not isinstance(value, kind):
+            raise InputError(f"{field}: {value!r} is not a {kind.__name__}")
+
+
+def check_opening(field: str, plies: int, board: DotsAndBoxes) -> None:
+    """Raise an InputError for an opening with more moves than the board has edges."""
+    if plies > board.num_edges:
+        raise InputError(f"{field}: {plies} is more than the {board.num_edges} edges of {board}")
+
+
+def config_of_file(path: Path) -> Config:
+    """Read the config of a run from its YAML file or from the record of a checkpoint.
+
+    Raises: InputError.
+    """
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return config_of(content.get("config", content), str(path))
+
+
+def config_of(content: dict[str, Any], where: str) -> Config:
+    """Return the Config of a mapping of settings. Raises: InputError that ends with `where`."""
+    try:
+        return build_config(content)
+    except InputError as error:
+        raise InputError(f"{error}, in {where}") from error
+
+
+def build_config(content: dict[str, Any], cls: type = Config, section: str = "") -> Any:
+    """Return the Config, or with `cls` a section of it, of a mapping. Raises: InputError."""
+    if not isinstance(content, dict):
+        raise InputError(f"{section}: {content!r} is not a mapping of settings")
+    kinds, values = typing.get_type_hints(cls), {}
+    for name, value in content.items():
+        field = f"{section}.{name}".lstrip(".")
+        if name not in kinds:
+            raise InputError(f"{field}: there is no such setting")
+        nested = is_dataclass(kinds[name])
+        values[name] = build_config(value, kinds[name], field) if nested else value
+    return cls(**values)
+
+
+def save_config(config: Config, path: Path) -> None:
+    """Write every field to a YAML file that `config_of_file` reads back."""
+    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
+
+
+def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
+    """Yield the dotted names of all fields of nested dataclasses with their types."""
+    for name, kind in typing.get_type_hints(cls).items():
+        yield prefix + name, kind
+        if is_dataclass(kind):
+            yield from typed_fields(kind, f"{prefix}{name}.")
+
+
+def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted name and the value of every leaf of nested mappings."""
+    for name, value in content.items():
+        if isinstance(value, Mapping) and prefix.count(".") < 2:  # settings have one dot
+            yield from dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
