@@ -57,7 +57,7 @@ def suite_table(files: dict[str, Path], kept: dict[str, list]) -> list[list[str]
     for name, path in files.items():
         for player, parts in read(path)["suite"].items():
             bands = list(parts["by_undrawn"])
-            if not rows:
+            if not rows and not name:  # runs are scored on a suite whose table is above
                 counts = [
                     part["positions"] for part in (*parts["by_undrawn"].values(), parts["all"])
                 ]
