@@ -29,8 +29,7 @@ from jaxzero.players import single
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
-from jaxzero.runs.run_dir import refuse_run
-from jaxzero.runs.source import SUFFIX, Source
+from jaxzero.runs.run_dir import SUFFIX, refuse_run
 from jaxzero.solver.small import exact_answer
 
 # Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
@@ -224,7 +223,6 @@ class Trained:
     engine: Engine
     metrics: list[dict[str, float]]  # one dict per iteration; "iteration" counts from 1
     network: weights.LoadedAgent  # with the config of the training
-    record: dict[str, Any]  # minutes and games of the training
 
     def __repr__(self) -> str:
         return f"<Trained for {self.network.iteration} iterations: {self.engine}>"
@@ -247,7 +245,7 @@ class Trained:
         for suffix in (SUFFIX, ".yaml", ".json"):
             if path.with_suffix(suffix).exists():
                 raise InputError(f"path: {path.with_suffix(suffix)} exists: name another file")
-        weights.write_weights(self.network, {"training": self.record}, path.stem, path.parent)
+        weights.write_weights(self.network, path)
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
@@ -303,11 +301,10 @@ def train(
     if run_dir is None:
         agent, metrics = trainer.train_in_memory(config, evaluator, on_iteration)
         last = metrics[-1]
-        network = weights.LoadedAgent(agent, config, last["iteration"])
-        record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
+        training = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
+        network = weights.LoadedAgent(agent, config, last["iteration"], {"training": training})
     else:
         folder = Path(fsdecode(run_dir))
         trainer.train(config, folder, evaluator, bool(resume), on_iteration=on_iteration)
         network, metrics = weights.load_agent(folder), read_metrics(folder)
-        record = weights.training_record(Source(folder, None), network)
-    return Trained(Engine(network.agent), metrics, network, record)
+    return Trained(Engine(network.agent), metrics, network)

@@ -11,14 +11,19 @@ from copy import deepcopy
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
+from jsonargparse.typing import NonNegativeInt
 
-from jaxzero.config import Config, build_config, config_of_file
+from jaxzero.config import BoardSide, Config, build_config, config_of_file
 from jaxzero.errors import InputError, RunError
 from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
 from jaxzero.host.interrupts import end_now
+from jaxzero.runs.run_dir import run_folder
+
+if TYPE_CHECKING:
+    from jaxzero.runs.weights import LoadedAgent
 
 
 class Parser(ArgumentParser):
@@ -109,6 +114,72 @@ def presets() -> str:
         f"{suits} suits the device found ({device.device_kind}), quick shows the first results; "
         f"presets: {', '.join(names)}"
     )
+
+
+class Source(NamedTuple):
+    """The network that --run_dir, --weights and --checkpoint name; only `load` reads it."""
+
+    field: str  # the option that names it, such as "weights2" for a second network
+    name: str  # the value of the option: a path, or the name of a shipped network
+    folder: Path | None  # of the run, from either option; None: a shipped or exported network
+    checkpoint: int | None = None  # iteration; None: the newest
+
+    def load(self) -> LoadedAgent:
+        """Read the network. Raises: InputError naming the option."""
+        # Slow to import; command lines are checked first.
+        from jaxzero.runs.weights import load_agent, load_weights
+
+        if self.folder is None:
+            return load_weights(self.name, self.field)
+        return load_agent(self.folder, self.checkpoint, self.field)
+
+
+def add_source_options(parser: ArgumentParser, number: str = "") -> None:
+    """Add --run_dir, --weights and --checkpoint, with a number those of a second network."""
+    second = " of a second network" if number else ""
+    parser.add_argument(f"--run_dir{number}", type=Path, help=f"folder of the run{second}")
+    parser.add_argument(
+        f"--weights{number}",
+        help=f"instead of --run_dir{number}: a network that is shipped, as 5x5, an exported one, "
+        "by its .safetensors file, or that of a run, by its folder",
+    )
+    parser.add_argument(
+        f"--checkpoint{number}",
+        type=NonNegativeInt,
+        help=f"iteration of --run_dir{number} to take; default: the newest",
+    )
+
+
+def add_board_options(parser: ArgumentParser) -> None:
+    """Add --rows and --cols for a script that needs a network."""
+    parser.add_argument(
+        "--rows",
+        type=BoardSide,
+        help="rows of boxes; default: those of the network. conv plays every board, the "
+        "engine and the page those of up to 9x9",
+    )
+    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
+
+
+def source_of(options: Namespace, number: str = "") -> Source | None:
+    """Return the network that the options name, or None. Raises: InputError."""
+    names = (f"{name}{number}" for name in ("run_dir", "weights", "checkpoint"))
+    run_dir, weights, checkpoint = (options[name] for name in names)
+    if run_dir is not None and weights is not None:
+        raise InputError(f"--weights{number} cannot be combined with --run_dir{number}")
+    if checkpoint is not None and run_dir is None:
+        raise InputError(f"--checkpoint{number} needs --run_dir{number}")
+    if run_dir is not None:
+        return Source(f"run_dir{number}", str(run_dir), run_dir, checkpoint)
+    return weights and Source(f"weights{number}", weights, run_folder(weights))
+
+
+def required_source(options: Namespace) -> Source:
+    """Return the network that the options name. Raises: InputError, also if they name none."""
+    source = source_of(options)
+    if source is None:
+        raise InputError("--run_dir or --weights is required")
+    return source
 
 
 def given_options(arguments: list[str]) -> dict[str, str]:

@@ -15,20 +15,26 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
-from jaxzero.cli import refuse_given, run_script, script_parser
+from jaxzero.cli import (
+    add_board_options,
+    add_source_options,
+    refuse_given,
+    required_source,
+    run_script,
+    script_parser,
+)
 from jaxzero.errors import InputError
 from jaxzero.host.files import write_text
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.progress import working
 from jaxzero.runs.run_dir import check_result_file
-from jaxzero.runs.source import add_board_options, add_source_options, required_source
 
 if TYPE_CHECKING:
+    from jaxzero.cli import Source
     from jaxzero.game.records import RecordedGame
     from jaxzero.network.agent import Agent
     from jaxzero.play.game import Record
     from jaxzero.play.review_report import Reviewed
-    from jaxzero.runs.source import Source
 
 
 def analyse_parser() -> ArgumentParser:

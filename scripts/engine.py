@@ -11,8 +11,14 @@ from typing import Literal
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveFloat
 
-from jaxzero.cli import refuse_given, run_script, script_parser
-from jaxzero.runs.source import add_board_options, add_source_options, required_source
+from jaxzero.cli import (
+    add_board_options,
+    add_source_options,
+    refuse_given,
+    required_source,
+    run_script,
+    script_parser,
+)
 
 
 def engine_parser() -> ArgumentParser:

@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.cli import refuse_given, run_script, script_parser
+from jaxzero.cli import (
+    add_board_options,
+    add_source_options,
+    refuse_given,
+    required_source,
+    run_script,
+    script_parser,
+    source_of,
+)
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder, write_json
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_result_file, refuse_run
-from jaxzero.runs.source import (
-    add_board_options,
-    add_source_options,
-    required_source,
-    source_of,
-)
 
 if TYPE_CHECKING:
     from jaxzero.network.agent import Agent

@@ -10,12 +10,17 @@ from pathlib import Path
 
 from jsonargparse.typing import PositiveInt
 
-from jaxzero.cli import refuse_given, run_script, script_parser
+from jaxzero.cli import (
+    add_source_options,
+    refuse_given,
+    required_source,
+    run_script,
+    script_parser,
+)
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
-from jaxzero.runs.source import add_source_options, required_source
 
 
 def main(arguments: list[str]) -> None:
@@ -64,16 +69,13 @@ def main(arguments: list[str]) -> None:
     print(f"Loading {source.name} ...", flush=True)
     loaded = source.load()
     name = options.name or str(loaded.config.game.board)
-    suffixes = (".safetensors", ".yaml", ".json")
-    files = [folder / f"{name}{suffix}" for suffix in suffixes]
+    files = [folder / f"{name}{suffix}" for suffix in (".safetensors", ".yaml", ".json")]
     there = next((file for file in files if file.exists()), None)
     if there and not options.overwrite:
         raise InputError(f"out: {there} exists; --overwrite replaces it")
-    measured = measure_weights(
-        source, loaded, options.opponents, options.games, options.simulations
-    )
-    write_weights(*measured, name, folder)
-    print(", ".join([str(files[0]), *suffixes[1:]]))
+    loaded = measure_weights(loaded, options.opponents, options.games, options.simulations)
+    write_weights(loaded, files[0])
+    print(f"{files[0]}, .yaml, .json")
 
 
 if __name__ == "__main__":

@@ -14,13 +14,12 @@ from pathlib import Path
 from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.cli import run_script, script_parser
+from jaxzero.cli import add_source_options, run_script, script_parser, source_of
 from jaxzero.config import BoardSide, GameConfig
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_file_of_run
-from jaxzero.runs.source import add_source_options, source_of
 
 MAX_UNDRAWN = 36
 

@@ -8,14 +8,20 @@ from typing import Literal
 from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from jaxzero.cli import given_options, refuse_given, run_script, script_parser
+from jaxzero.cli import (
+    add_source_options,
+    given_options,
+    refuse_given,
+    run_script,
+    script_parser,
+    source_of,
+)
 from jaxzero.config import BoardSide
 from jaxzero.errors import InputError
 from jaxzero.game.records import format_of_file
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
-from jaxzero.runs.source import add_source_options, source_of
 
 PLAYERS = (
     "random, greedy, rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, "

@@ -105,10 +105,10 @@ def main(arguments: list[str]) -> None:
     from jaxzero.measure.evaluator import Evaluator
     from jaxzero.measure.suite import suite_name
     from jaxzero.runs.summary import print_next
-    from jaxzero.runs.weights import read_initial_weights
+    from jaxzero.runs.weights import load_weights
     from jaxzero.training.trainer import train
 
-    initial = read_initial_weights(options.weights) if options.weights else None
+    initial = load_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
     evaluator = Evaluator(config)
     complete = train(config, options.run_dir, evaluator, options.resume, stop, initial)

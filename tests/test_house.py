@@ -25,7 +25,6 @@ ROOMS = (
 )
 # Imports inside functions that point upward or close a cycle: (source, target), with the reason.
 LAZY = {
-    ("jaxzero.runs.source", "jaxzero.runs.weights"): "a network is read after all options",
     ("jaxzero", "jaxzero.api"): "jaxzero.load; importing the package stays instant",
 }
 KNOW_MCTX = {"jaxzero.search.mctx_search"}

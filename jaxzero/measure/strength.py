@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import jax
 
@@ -19,14 +18,7 @@ from jaxzero.network.agent import Agent
 from jaxzero.players.levels import find_level
 from jaxzero.players.players import LEARNT, make_player, make_players
 from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
-from jaxzero.runs.source import Source
-from jaxzero.runs.weights import (
-    LoadedAgent,
-    from_half,
-    read_record,
-    to_half,
-    training_record,
-)
+from jaxzero.runs.weights import LoadedAgent, from_half, to_half
 
 
 def play_matches(
@@ -70,19 +62,16 @@ def match_networks(
 
 
 def measure_weights(
-    source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
-) -> tuple[LoadedAgent, dict[str, Any]]:
-    """Return the network of a source and the record of its training and its measured strength.
+    loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> LoadedAgent:
+    """Return a network with its measured strength in its record, and weights rounded as exported.
 
-    The network of a run is measured with the rounded weights of the export. Strength is measured in
-    matches if there are opponents, and on the test suite of the board if it exists.
+    Strength is measured in matches if there are opponents, and on the test suite of the board if it
+    exists.
     """
-    if source.folder is None:
-        record = read_record(source.weights)
-    else:
-        record = {"training": training_record(source, loaded)}
-        params = from_half(to_half(loaded.agent.params))
-        loaded = loaded._replace(agent=replace(loaded.agent, params=params))
+    record = dict(loaded.record)
+    params = from_half(to_half(loaded.agent.params))
+    loaded = loaded._replace(agent=replace(loaded.agent, params=params))
     if opponents:
         record["versus"] = play_matches(
             loaded, opponents, simulations, games, opening_plies=4, seed=0
@@ -95,7 +84,7 @@ def measure_weights(
                 player = make_player(name, suite.board, loaded.agent)
                 record["suite"][name] = score(suite, player_answers(suite, player))
         print(format_scores(record["suite"]))
-    return loaded, record
+    return loaded._replace(record=record)
 
 
 def refuse_searches(

@@ -12,6 +12,7 @@ from typing import Literal
 
 from jsonargparse import Namespace
 
+from jaxzero.cli import Source
 from jaxzero.config import check_opening
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
@@ -24,7 +25,6 @@ from jaxzero.play.game import Record, Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.players.players import LEARNT, Player, draws_best, make_player
 from jaxzero.runs.resize import asked_board, resize
-from jaxzero.runs.source import Source
 from jaxzero.runs.weights import LoadedAgent
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)

@@ -12,9 +12,10 @@ import errno
 import json
 import os
 import shutil
+import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,6 @@ from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 CHECKSUMS = "checksums"  # in the record, by item
 MAX_CHECKPOINTS = 10  # that are kept, the newest ones
-Say = Callable[[str], None]
 
 
 class Damaged(InputError):
@@ -213,14 +213,14 @@ class Checkpoints:
         self,
         learner_like: chex.ArrayTree | None = None,
         replay_like: chex.ArrayTree | None = None,
-        say: Say = print,
     ) -> Restored:
-        """Read the newest good checkpoint like `restore`; `say` reports each damaged one."""
+        """Read the newest good checkpoint like `restore`; print each damaged one."""
         for iteration in reversed(self.iterations()):
             try:
                 return self.restore(iteration, learner_like, replay_like)
             except Damaged as error:
-                say(f"skipped: {error}")
+                # Standard output may belong to a protocol.
+                print(f"skipped: {error}", file=sys.stderr)
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
 
     def _replay(self, iteration: int) -> Path:

@@ -1,4 +1,7 @@
-"""The directory of a run: whether a run may start or resume in it, and what else may be there."""
+"""The directory of a run: whether a run may start or resume in it, and what else may be there.
+
+Also which paths and names mean a run, and which a shipped network.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ from pathlib import Path
 
 from jaxzero.config import Config, config_of_file, dotted
 from jaxzero.errors import InputError
-from jaxzero.host.files import check_file, check_folder, locked_folder
+from jaxzero.host.files import check_file, check_folder, locked_folder, shipped_folder
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
+INITIAL_FILE = "begun_with.json"  # name and training of the initial weights
 # The files of training. Results of other programs may lie beside them.
 OF_TRAINING = (
-    *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, "starts.jsonl", "begun_with.json"),
+    *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, "starts.jsonl", INITIAL_FILE),
     *("summary.json", "curves.png", "tensorboard"),
 )
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
+SUFFIX = ".safetensors"  # of exported networks
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 
 
@@ -38,6 +43,22 @@ def config_file(folder: Path) -> Path:
 def is_run(folder: Path) -> bool:
     """Return whether a folder holds a training run."""
     return config_file(folder).is_file()
+
+
+def run_folder(name: str) -> Path | None:
+    """Return the folder of a run that `name` is, or None. A shipped name is never a folder."""
+    return Path(name) if name not in shipped_names() and is_run(Path(name)) else None
+
+
+def shipped_file(name: str) -> Path:
+    """Return the file of a shipped network."""
+    return shipped_folder("weights") / f"{name}{SUFFIX}"
+
+
+def shipped_names() -> list[str]:
+    """Return the names of the shipped networks, the smallest board first."""
+    names = (path.stem for path in shipped_folder("weights").glob(f"*{SUFFIX}"))
+    return sorted(names, key=lambda name: (len(name), name))
 
 
 def check_run(option: str, folder: Path) -> None:
@@ -105,19 +126,6 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         if fixed and value != then[name]:
             raise InputError(f"{name}: {value} contradicts {then[name]} of the run in {run_dir}")
     refuse_lost_checkpoints(before, run_dir)
-    refuse_shorter(config, before, run_dir)
-
-
-def refuse_shorter(config: Config, saved: Config, run_dir: Path) -> None:
-    """Raise an InputError if a new limit is below the iterations or minutes already done."""
-    kept = max(finished_checkpoints(run_dir / CHECKPOINTS), default=0)
-    records = [line for line in read_metrics(run_dir) if line["iteration"] <= kept]
-    minutes = max((line.get("speed/minutes", 0.0) for line in records), default=0.0)
-    for name, done in (("iterations", kept), ("minutes", minutes)):
-        now = getattr(config, name)  # 0: no limit
-        # An unchanged limit is no error: the last iteration may end after the limit of minutes.
-        if now != getattr(saved, name) and 0 < now < done:
-            raise InputError(f"{name}: {now} is less than the {done:g} that {run_dir} has done")
 
 
 def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
@@ -144,20 +152,20 @@ def finished_checkpoints(folder: Path) -> list[int]:
 
 @contextmanager
 def new_folder(option: str, folder: Path) -> Iterator[None]:
-    """Create and lock a folder for a block; remove it and its new parents if they stay empty.
+    """Create and lock a folder for a block; remove it if it is new and stays empty.
 
     Raises: InputError if the folder cannot be created or if another process holds it.
     """
     check_folder(option, folder)
-    made = [one for one in (folder, *folder.parents) if not one.exists()]  # innermost first
+    new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with locked_folder(option, folder):
             yield
     finally:
-        for one in made:
+        if new:
             with suppress(OSError):  # the system refuses to remove a folder that is not empty
-                one.rmdir()
+                folder.rmdir()
 
 
 def command_name(script: str) -> str:

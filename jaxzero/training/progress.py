@@ -15,7 +15,7 @@ from jaxzero.errors import InputError, RunError
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, resize_params
-from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
+from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
 from jaxzero.training.devices import assert_replicated, local_copy, replicate, shard, shard_actor
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
 from jaxzero.training.learner import Learner, init_learner
@@ -45,7 +45,7 @@ class Progress(NamedTuple):
 
 
 def start(
-    config: Config, network: Network, devices: list[jax.Device], initial: InitialWeights | None
+    config: Config, network: Network, devices: list[jax.Device], initial: LoadedAgent | None
 ) -> Progress:
     """Return a run with an empty replay and fresh weights, or the weights of `initial` that fit."""
     learner, playing = first_learner(config, network, initial), None
@@ -55,7 +55,7 @@ def start(
     return Progress(replicate(learner, devices), actor, replicate(playing, devices))
 
 
-def first_learner(config: Config, network: Network, initial: InitialWeights | None) -> Learner:
+def first_learner(config: Config, network: Network, initial: LoadedAgent | None) -> Learner:
     """Return a learner with fresh weights, or the weights of `initial` that fit its network."""
     learner = init_learner(network, config)
     if initial is None:
@@ -65,15 +65,15 @@ def first_learner(config: Config, network: Network, initial: InitialWeights | No
     return learner._replace(params=found.params)
 
 
-def refuse_misfit(network: Network, initial: InitialWeights) -> None:
+def refuse_misfit(network: Network, initial: LoadedAgent) -> None:
     """Raise an InputError when no array of the initial weights fits the network."""
     if not transfer(fitted(network, initial), param_shapes(network)).taken:
         raise InputError("weights: no array of theirs fits this network")
 
 
-def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
+def fitted(network: Network, initial: LoadedAgent) -> chex.ArrayTree:
     """Return the initial weights for the board of a network; empty if none has a use there."""
-    source, params = initial.network, initial.params
+    source, params = initial.agent.network, initial.agent.params
     if source.config.trunk != network.config.trunk:
         return {}  # arrays of the same name and shape have another role there
     if source.board == network.board:

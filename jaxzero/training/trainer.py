@@ -33,7 +33,7 @@ from jaxzero.runs.summary import (
     write_summary,
 )
 from jaxzero.runs.warnings import Warnings
-from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
+from jaxzero.runs.weights import LoadedAgent, note_initial_weights, noted_initial_weights
 from jaxzero.training.devices import choose_devices, local_copy, own_devices, place, replicate
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.processes import ends_together, gather, is_first, on_first, refuse_separate
@@ -76,7 +76,7 @@ def train(
     evaluator: Evaluator,
     resume: bool = False,
     stop: Stop | None = None,
-    initial: InitialWeights | None = None,
+    initial: LoadedAgent | None = None,
     on_iteration: OnIteration | None = None,
 ) -> bool:
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
@@ -146,7 +146,7 @@ def restore(
     run_dir: Path,
     checkpoints: Checkpoints,
     resume: bool,
-    initial: InitialWeights | None,
+    initial: LoadedAgent | None,
 ) -> Progress:
     """Return the progress of a run from its newest checkpoint or, without one, a new start."""
     config, devices, network, _ = parts

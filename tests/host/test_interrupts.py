@@ -15,7 +15,6 @@ from typing import NamedTuple
 import pytest
 from script_runner import ROOT, TINY, python, run_here
 
-from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.weights import load_agent
 
 SECONDS = 30.0  # limit for a stop
@@ -183,16 +182,14 @@ def test_a_signal_while_the_strength_is_measured_says_how_to_measure_it(tmp_path
     assert load_agent(run).iteration == 1
 
 
-def test_the_second_interrupt_of_training_stops_at_once(tmp_path):
+def test_the_second_interrupt_of_training_stops_at_once(tmp_path, capsys):
     process = start_training(tmp_path)
     process.send_signal(signal.SIGINT)
     await_text(process, tmp_path / "out", "Stopping after this iteration")
     ended = send(process, tmp_path, signal.SIGINT)
     assert ended.code == 130 and ended.errors[-1:] == ["Stopped."]
-    skipped = []
-    with Checkpoints(tmp_path / "run") as checkpoints:  # checkpoints to resume from
-        checkpoints.restore_newest(say=skipped.append)
-    assert skipped == []
+    assert load_agent(tmp_path / "run").iteration >= 1
+    assert "skipped" not in capsys.readouterr().err
 
 
 def test_importing_the_package_changes_no_signal():

@@ -13,17 +13,18 @@ from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network
 from jaxzero.runs.resize import resize_params
-from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
+from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
 from jaxzero.training.progress import first_learner, fitted, refuse_misfit, start
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--evaluation.gate_threshold=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
 
 
-def initial(network: Network, params) -> InitialWeights:
-    return InitialWeights(network, params, "some", Effort())
+def initial(network: Network, params) -> LoadedAgent:
+    return LoadedAgent(Agent(network, params, TINY.search), TINY, 0, {})
 
 
 def test_a_run_and_its_gate_start_from_initial_weights():

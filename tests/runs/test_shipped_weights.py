@@ -14,13 +14,12 @@ from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.strength import measure_weights
 from jaxzero.measure.suite import choose_suite
 from jaxzero.players.players import make_player
-from jaxzero.runs.source import Source
+from jaxzero.runs.run_dir import shipped_file, shipped_names
 from jaxzero.runs.weights import (
     check_shapes,
     load_weights,
     param_shapes,
-    read_record,
-    shipped_names,
+    read_exported,
     write_weights,
 )
 
@@ -39,12 +38,13 @@ def test_they_fit_their_network(name):
     [
         pytest.param(name, marks=[pytest.mark.slow] * (name in ("2x3", "3x3")))
         for name in shipped_names()
-        if "suite" in read_record(name)  # 7x7 has no stored positions
+        if "suite" in read_exported(shipped_file(name))[2]  # 7x7 has no stored positions
     ],
 )
 def test_they_score_what_their_record_says(name, part):
     """Score all positions, or only the largest band of undrawn edges."""
-    loaded, recorded = load_weights(name), read_record(name)["suite"]["policy"]
+    loaded = load_weights(name)
+    recorded = loaded.record["suite"]["policy"]
     board = loaded.agent.network.board
     assert str(board) == name.partition("_")[0]
     suite, rows, expected = choose_suite("auto", board, half="test"), ..., recorded["all"]
@@ -63,12 +63,12 @@ def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
     loaded = load_weights("2x2")
     agent = replace(loaded.agent, settings=SearchConfig(nodes="all"))
     loaded = loaded._replace(agent=agent)
-    source = Source(None, "2x2")
-    loaded, record = measure_weights(source, loaded, "random", games=8, simulations=4)
-    assert record["training"] == read_record("2x2")["training"]
-    assert set(record["versus"]) == {"random"} and set(record["suite"]) == {"policy", "search:4"}
-    write_weights(loaded, record, "again", tmp_path)
-    again = load_weights(str(tmp_path))
+    measured = measure_weights(loaded, "random", games=8, simulations=4)
+    assert measured.record["training"] == loaded.record["training"]
+    assert set(measured.record["versus"]) == {"random"}
+    assert set(measured.record["suite"]) == {"policy", "search:4"}
+    write_weights(measured, tmp_path / "again.safetensors")
+    again = load_weights(str(tmp_path / "again.safetensors"))
     chex.assert_trees_all_equal(again.agent.params, loaded.agent.params)
     assert again.config == loaded.config and again.iteration == loaded.iteration
-    assert read_record(str(tmp_path / "again")) == json.loads(json.dumps(record))
+    assert again.record == json.loads(json.dumps(measured.record))

@@ -28,8 +28,7 @@ from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import CHECKSUMS, MAX_CHECKPOINTS, Checkpoints, checksum
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.runs.source import Source
-from jaxzero.runs.weights import load_agent, read_initial_weights
+from jaxzero.runs.weights import load_agent, load_weights
 from jaxzero.training.iteration import Actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import Progress
@@ -87,7 +86,7 @@ def test_a_run_that_is_killed_and_resumed_equals_an_uninterrupted_run(whole, tmp
 def test_a_damaged_newest_checkpoint_is_skipped_for_the_one_before(item, run, whole, capsys):
     damage(run / "checkpoints" / "6", item)
     assert train(short_config(), run, resume=True)
-    assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().out
+    assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().err
     assert_same_state(run, whole)
     assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6]
     # The run wrote the checkpoint again; the damaged one was moved aside.
@@ -161,7 +160,7 @@ def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path
     shutil.copytree(run_dir / "checkpoints" / "2", run_dir / "checkpoints" / "4")
     damage(run_dir / "checkpoints" / "4")
     capsys.readouterr()
-    assert Source(run_dir, None).load().iteration == 2
+    assert load_agent(run_dir).iteration == 2
     said = capsys.readouterr()
     assert "skipped: checkpoint" in said.err and not said.out  # a protocol may use it
     assert saved(short_config(), run_dir, 2).replay is not None
@@ -198,7 +197,7 @@ def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
 
 def test_a_run_that_died_in_its_first_save_starts_again_with_its_weights(run, tmp_path):
     after = tmp_path / "after"
-    started = read_initial_weights(str(run))
+    started = load_weights(str(run))
     assert not train(short_config(), after, initial=started, stop=Stop(max_iterations=2))
     (after / "checkpoints" / "2").rename(after / "checkpoints" / "2.orbax-checkpoint-tmp")
     assert not train(short_config(), after, resume=True, stop=Stop(max_iterations=2))
@@ -386,7 +385,7 @@ def test_the_config_of_a_run_is_read_from_its_newest_checkpoint(run):
     (run / "config.yaml").unlink()
     with pytest.raises(InputError, match="holds a run"):
         train(short_config(), run)
-    assert load_agent(run).iteration == Source(None, str(run)).load().iteration == 6
+    assert load_agent(run).iteration == load_weights(str(run)).iteration == 6
     done = run_here("train.py", "--run_dir", run, "--resume", "--iterations", "7")
     assert done.returncode == 0, done.stderr
     assert load_config(run / "config.yaml") == short_config("--iterations=7")

@@ -18,8 +18,7 @@ from short_run import SHORT, saved, short_config
 import jaxzero
 from jaxzero.errors import InputError
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.runs.source import Source
-from jaxzero.runs.weights import from_half, read_initial_weights, to_half, training_record
+from jaxzero.runs.weights import from_half, load_weights, to_half
 
 SETTINGS = yaml.safe_load("\n".join(option[2:].replace("=", ": ") for option in SHORT))
 
@@ -50,10 +49,11 @@ def check_save(trained, folder, minutes):
     files = sorted(folder.glob("net.1.*"))
     assert [file.suffix for file in files] == [".json", ".safetensors", ".yaml"]
     rounded = from_half(to_half(trained.params))
-    for name in (path, str(path), path.with_suffix(""), folder):
+    for name in (path, str(path)):
         jax.tree.map(np.testing.assert_array_equal, jaxzero.load(name).agent.params, rounded)
-    assert Source(None, str(path)).load().config.iterations == 6
-    assert read_initial_weights(str(path)).effort == (6 * 16, minutes)
+    loaded = load_weights(str(path))
+    assert loaded.config.iterations == 6
+    assert loaded.record["training"] == {"games": 6 * 16, "minutes": minutes}
     before = [file.read_bytes() for file in files]
     (folder / "mine.yaml").write_text("mine")
     (folder / "folder.safetensors").mkdir()
@@ -78,8 +78,8 @@ def test_a_folder_is_kept_and_gone_on_with(tmp_path):
     again = jaxzero.train(short_config(), run_dir=run_dir, resume=True)
     assert losses(again.metrics)[:4] == losses(first.metrics) and len(again.metrics) == 6
     again.save(tmp_path / "net.safetensors")
-    record = training_record(Source(None, str(tmp_path / "net.safetensors")), again.network)
-    assert record == training_record(Source(run_dir, None), again.network)
+    again_loaded = load_weights(str(tmp_path / "net.safetensors"))
+    assert again_loaded.record["training"] == load_weights(str(run_dir)).record["training"]
     for name in ("net", "checkpoints/net"):  # no file may go into a run
         with pytest.raises(InputError, match=r"^path: "):
             again.save(run_dir / f"{name}.safetensors")
