@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 import chex
 import jax
 
-from jaxzero.config import Config, plan
+from jaxzero.config import Config, dotted, plan
 from jaxzero.errors import InputError
 from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
@@ -17,80 +18,69 @@ OUT_OF_MEMORY = re.compile(
 )
 # Bytes per edge in a node of the search tree: child, logit, visits, value. mctx stores more.
 NODE_BYTES = 4 * 4
-_LARGEST_INDEX = 2**31 - 1
-# The settings that the temporary arrays of an iteration grow with: self-play and learning share
-# their memory.
-TEMPORARY = "selfplay.games_per_iteration, search.simulations or learner.batch_size"
+MAX_INDEX = 2**31 - 1
+
+# Settings that memory grows with, alone or together. Self-play and learning share theirs.
+REPLAY, NETWORK, LEARNING = ("replay.capacity",), ("network.channels",), ("learner.batch_size",)
+PLAYING = ("selfplay.games_per_iteration", "search.simulations")
+Parts = dict[tuple[str, ...], int]  # bytes by the settings that they grow with
 
 
 class DoesNotFit(InputError):
     """The run needs more memory than its device has."""
 
-    def __init__(
-        self, config: Config, needed: int, limit: int, parts: dict[str, int], at_least: bool = False
-    ):
+    def __init__(self, config: Config, needed: int, limit: int, parts: Parts):
         self.needed, self.limit = needed, limit
-        setting = max(parts, key=parts.get)
-        value, it = "working memory", "one of them"
-        if setting != TEMPORARY:
-            section, name = setting.split(".")
-            value, it = getattr(getattr(config, section), name), "it"
+        largest, values = max(parts, key=parts.get), dict(dotted(asdict(config)))
+        takes, it = ("take", "one of them") if largest[1:] else ("takes", "it")
         super().__init__(
-            f"{setting}: {value} takes {mebibytes(parts[setting])} of "
-            f"{'at least ' * at_least}{mebibytes(needed)} that the run needs per device, which has "
-            f"{mebibytes(limit)}: lower {it}"
+            f"{', '.join(f'{name}: {values[name]}' for name in largest)} {takes} "
+            f"{mebibytes(parts[largest])} of at least {mebibytes(needed)} that the run needs per "
+            f"device, which has {mebibytes(limit)}: lower {it}"
         )
 
 
 def least_bytes(
     config: Config, learner: chex.ArrayTree, actor: chex.ArrayTree, devices: int
-) -> dict[str, int]:
-    """Return a lower bound of the bytes that an iteration holds on one device, by setting.
+) -> Parts:
+    """Return a lower bound of the bytes that an iteration holds on one device, by settings.
 
     `learner` and `actor` [D, ...] are shapes. The bound counts the weights, the replay, the
     positions of one iteration, the search trees and the samples of an update, but no activations
-    and no copies. Trees count for games or for simulations, whichever is farther above its default.
+    and no copies.
     """
     edges = config.game.board.num_edges
     sizes = plan(config, config.selfplay.games_per_iteration // devices)
-    nodes = sizes.lanes * (config.search.simulations + 1)
-    trees = nodes * edges * NODE_BYTES
+    trees = sizes.lanes * (config.search.simulations + 1) * edges * NODE_BYTES
     # Bytes of a position: 5 an edge (drawn, policy), 13 for player, boxes, value, random or not.
     positions = sizes.lanes * sizes.steps * (edges * 5 + 13)
-    sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
-    replay = tree_bytes(actor) // devices
     parts = {
-        "replay.capacity": replay,
-        "selfplay.games_per_iteration": positions,
-        "search.simulations": 0,
+        REPLAY: tree_bytes(actor) // devices,
+        NETWORK: tree_bytes(learner),
+        PLAYING: positions + trees,
+        # Edges and policy of the samples, before and after augmentation.
+        LEARNING: config.learner.batch_size // devices * edges * 10,
     }
     if sizes.iterations_kept == 1:  # the replay is one iteration: a lower capacity changes nothing
-        parts |= {"replay.capacity": 0, "selfplay.games_per_iteration": replay + positions}
-    default = Config()
-    more_games = config.selfplay.games_per_iteration / default.selfplay.games_per_iteration
-    more_simulations = config.search.simulations / default.search.simulations
-    parts[
-        "search.simulations" if more_simulations > more_games else "selfplay.games_per_iteration"
-    ] += trees
-    return parts | {"learner.batch_size": sampled, "network.channels": tree_bytes(learner)}
+        parts[PLAYING] += parts.pop(REPLAY)
+    return parts
 
 
-def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devices: int) -> None:
+def refuse_least(config: Config, parts: Parts, limit: int | None, devices: int) -> None:
     """Raise an InputError if the `parts` of `least_bytes` exceed `limit` bytes.
 
     Also raise it for more positions than 32-bit indices can number.
     """
-    playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
     # Self-play and learning run one after the other and share their memory.
-    least = sum(parts.values()) - min(playing, parts["learner.batch_size"])
+    least = sum(parts.values()) - min(parts[PLAYING], parts[LEARNING])
     if limit is not None and least > limit:
-        raise DoesNotFit(config, least, limit, parts, at_least=True)
+        raise DoesNotFit(config, least, limit, parts)
     sizes = plan(config)
     capacity = sizes.positions // devices * sizes.iterations_kept
-    if capacity > _LARGEST_INDEX:
+    if capacity > MAX_INDEX:
         raise InputError(
             f"replay.capacity: {capacity:,} positions per device, whole iterations, "
-            f"must be at most {_LARGEST_INDEX:,}"
+            f"must be at most {MAX_INDEX:,}"
         )
 
 

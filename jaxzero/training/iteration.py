@@ -14,7 +14,8 @@ from jaxzero.host.progress import working
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
-    TEMPORARY,
+    LEARNING,
+    PLAYING,
     DoesNotFit,
     least_bytes,
     memory_limit_bytes,
@@ -139,7 +140,7 @@ def compile_iteration(config: Config, network: Network, devices: list[jax.Device
     compiled = lower_and_compile(config, network, devices, shapes)
     predicted = predicted_bytes(compiled)
     if limit is not None and predicted is not None and predicted > limit:
-        parts[TEMPORARY] = compiled.memory_analysis().temp_size_in_bytes
+        parts[PLAYING + LEARNING] = compiled.memory_analysis().temp_size_in_bytes
         raise DoesNotFit(config, predicted, limit, parts)
     return Program(compiled, predicted, tree_bytes(shapes.actor.replay) // len(devices))
 
