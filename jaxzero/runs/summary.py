@@ -1,16 +1,15 @@
-"""Output of a run for people: a header, one line per iteration, a summary with a picture.
+"""Reports of a run: a header, one line per iteration, a summary with a picture.
 
-Also a record of each start of a run: machine, versions and command, to reproduce its results.
+Also a record of each start of a run: device, versions and command, to reproduce its results.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +20,6 @@ import jax
 import jaxzero
 from jaxzero.config import Config, plan
 from jaxzero.host.files import append_text, write_json
-from jaxzero.host.memory import cores
 from jaxzero.network.network import Network, count_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
@@ -31,9 +29,7 @@ from jaxzero.runs.weights import param_shapes
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"
 STARTS_FILE = "starts.jsonl"
-CHECKOUT = Path(jaxzero.__file__).parents[1]
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "mctx", "numpy")
-SETTINGS = ("JAX_", "XLA_", "CUDA_VISIBLE_DEVICES")  # prefixes of the recorded variables
 
 
 def describe_devices(devices: list[jax.Device]) -> str:
@@ -180,30 +176,18 @@ def print_next(run_dir: Path, suite: str) -> None:
 
 def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None:
     """Record that a run starts or resumes now, after `iteration` finished iterations."""
+    checkout, commit = Path(jaxzero.__file__).parents[1], None
+    if (checkout / ".git").exists():
+        describe = ("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+")
+        with suppress(OSError, subprocess.CalledProcessError):  # without git, or a damaged checkout
+            git = subprocess.check_output(["git", "-C", checkout, *describe], text=True)
+            commit = git.strip()  # ends with + if files differ from it
     start = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "after_iteration": iteration,
         "command": shlex.join(sys.argv),
-        "commit": commit(CHECKOUT),
+        "commit": commit,
         "versions": {"jaxzero": jaxzero.__version__} | {name: version(name) for name in LIBRARIES},
-        "python": platform.python_version(),
-        "machine": f"{platform.platform()}, {cores()} cores",
         "device": describe_devices(devices),
-        "environment": {
-            name: value for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)
-        },
     }
     append_text(run_dir / STARTS_FILE, json.dumps(start) + "\n")
-
-
-def commit(checkout: Path) -> str | None:
-    """Return the git commit of a checkout, with "+" if files differ from it; None without git."""
-    if not (checkout / ".git").exists():
-        return None
-    git = ("git", "-C", str(checkout))
-    try:
-        head = subprocess.check_output([*git, "rev-parse", "HEAD"], stderr=subprocess.DEVNULL)
-        changed = subprocess.check_output([*git, "status", "--porcelain", "--untracked-files=no"])
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return head.decode().strip() + "+" * bool(changed)
