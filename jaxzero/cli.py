@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -10,6 +11,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -29,8 +31,21 @@ if TYPE_CHECKING:
 class Parser(ArgumentParser):
     """A parser that raises an InputError for a wrong command line, and prints no usage."""
 
+    def parse_args(self, args: list[str], **options) -> Namespace:
+        """Parse a command line. All options override the file of --config, also those before it."""
+        files, others, words = [], [], iter(args)
+        for word in words:
+            if word == "--config":
+                files += [word, *islice(words, 1)]
+            else:
+                (files if word.startswith("--config=") else others).append(word)
+        return super().parse_args([*files, *others], **options)
+
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         raise InputError(message) from ex
+
+    def format_help(self) -> str:
+        return re.sub(r"<class\s+'Path'>", "Path", super().format_help())
 
 
 class ConfigFile(ActionConfigFile):
@@ -55,7 +70,7 @@ def config_parser(description: str) -> ArgumentParser:
 @cache
 def _plain_parser() -> ArgumentParser:
     parser = script_parser("")
-    words = "YAML file with settings or the name of a shipped one, as quick; later options override"
+    words = "YAML file with settings or the name of a shipped one, as quick; options override it"
     parser.add_argument("--config", action=ConfigFile, help=words)
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     parser.add_class_arguments(Config, None)
@@ -171,7 +186,9 @@ def source_of(options: Namespace, number: str = "") -> Source | None:
         raise InputError(f"--checkpoint{number} needs --run_dir{number}")
     if run_dir is not None:
         return Source(f"run_dir{number}", str(run_dir), run_dir, checkpoint)
-    return weights and Source(f"weights{number}", weights, run_folder(weights))
+    if weights is not None:
+        return Source(f"weights{number}", weights, run_folder(weights))
+    return None
 
 
 def required_source(options: Namespace) -> Source:

@@ -34,10 +34,16 @@ def test_every_config_loads_survives_saving_and_has_the_replay_ratio_it_states(p
         assert f"{config.replay_ratio:.{len(stated.partition('.')[2])}f}" == stated
 
 
-@pytest.mark.parametrize("options", ["--game.rows=4 --seed 3", "--game {rows: 4} --seed=3"])
-def test_options_override_the_file(options):
-    words = options.replace(" 4}", "_4}").split()
-    words = ["--config", TINY, *(word.replace("_4}", " 4}") for word in words)]
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--config", TINY, "--game.rows=4", "--seed", "3"],
+        ["--config", TINY, "--game", "{rows: 4}", "--seed=3"],
+        ["--seed", "3", "--config", TINY, "--game.rows=4"],
+        ["--seed=3", "--game", "{rows: 4}", f"--config={TINY}"],
+    ],
+)
+def test_options_override_the_file(words):
     config = config_of(config_parser("").parse_args(words))
     assert (config.game.rows, config.game.cols, config.seed) == (4, 2, 3)
     assert config.search.value_scale_per_box == Config().search.value_scale_per_box

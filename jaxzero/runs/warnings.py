@@ -14,7 +14,8 @@ from jaxzero.config import Config
 
 WINDOW = 5  # iterations of a mean; nothing but the replay ratio is judged before
 COLLAPSED = 0.15  # nats of the policy's entropy
-RISE = 1.3  # times the lowest mean of a loss
+RISE = 1.3  # times the lowest mean of a loss,
+LEAST_RISE = 0.05  # and at least so many nats
 MAX_REPLAY_RATIO = 9.0
 ALIKE = 0.99  # fraction of games with the same result
 
@@ -83,6 +84,6 @@ class Warnings:
             for key in LOSSES.keys() & means.keys():
                 mean = means[key]
                 lowest = self._lowest[key] = min(mean, self._lowest.get(key, mean))
-                if mean > RISE * lowest:
+                if mean > max(RISE * lowest, LEAST_RISE + lowest):
                     name, change = LOSSES[key]
                     yield name, f"{key} is {mean:.2f}, after {lowest:.2f} at its best: {change}"

@@ -1,7 +1,5 @@
 """Test the warnings about a run: each is provoked once, and a healthy run gives none."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -67,15 +65,16 @@ def test_each_warning_is_given_once_when_it_first_holds(name, metrics, iteration
     assert warned(QUICK, metrics) == [(iteration, name)]
 
 
+def test_a_loss_near_zero_may_double():
+    assert warned(QUICK, changed("learn/margin_loss", *[0.001] * 10, *[0.02] * 10)) == []
+
+
 def test_warnings_depend_on_the_settings():
     often = load_config("configs/cpu.yaml", "--learner.updates_per_iteration=500")
     assert warned(often, healthy(1)) == [(1, "replay ratio too high")]
-    # A loss may rise while games begin ever earlier: that phase is over in the shorter run only.
+    # A loss may rise while games begin ever earlier: that phase lasts longer here.
     metrics = changed("learn/policy_divergence", *[0.5] * 5)
-    for minutes, count in ((5, 1), (100, 0)):
-        assert (
-            len(warned(load_config("configs/cpu.yaml", f"--minutes={minutes}"), metrics)) == count
-        )
+    assert warned(load_config("configs/cpu.yaml", "--minutes=100"), metrics) == []
 
 
 def test_a_real_run_on_a_gpu_gives_no_warning():
