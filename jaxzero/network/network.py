@@ -21,7 +21,7 @@ from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
 from jaxzero.network.features import edge_inputs, edges_from_planes, grid_inputs, grid_planes
-from jaxzero.network.heads import heads_of, is_last_layer, margin_bins
+from jaxzero.network.heads import Head, heads_of, is_last_layer, margin_bins
 from jaxzero.network.layers import (
     PREPARED,
     AttentionBlock,
@@ -34,6 +34,7 @@ from jaxzero.network.layers import (
 from jaxzero.network.parts import SIZES, in_parts
 
 Inputs = tuple[jax.Array, ...]  # [B, ...]
+Outputs = tuple[jax.Array, jax.Array]  # [B, A] logits of the edges; [B, C] summary for the heads
 Logits = tuple[jax.Array, dict[str, jax.Array]]  # [B, A] of the edges; [B, K] of each head
 
 
@@ -41,18 +42,17 @@ class Trunk(NamedTuple):
     """The inputs of a trunk and its layers. The layers are called inside a module."""
 
     inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
-    layers: Callable[..., Logits]  # (game, config, platform, *inputs)
+    layers: Callable[..., Outputs]  # (game, config, platform, *inputs)
 
 
-def dense(board: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Logits:
+def dense(board: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Outputs:
     """Apply fully connected residual blocks to inputs [B, K]."""
     dtype = edges.dtype
     x = nn.Dense(config.channels, dtype=dtype, name="input")(edges)
     for block in range(config.blocks):
         x = DenseBlock(config.channels, dtype, name=f"block_{block}")(x)
     x = nn.relu(nn.LayerNorm(dtype=dtype, name="norm")(x))
-    policy = nn.Dense(board.num_edges, dtype=jnp.float32, name="policy")(x)
-    return policy, last_layers(board, config, x)
+    return nn.Dense(board.num_edges, dtype=jnp.float32, name="policy")(x), x
 
 
 def conv(
@@ -61,7 +61,7 @@ def conv(
     platform: str,
     planes: jax.Array,
     counts: jax.Array,
-) -> Logits:
+) -> Outputs:
     """Convolve on the grid of dots; a square gives logits of the edges to its right and below."""
     dtype, form = planes.dtype, convolution_form(platform, planes.dtype, len(planes))
     structure_seen = counts.shape[-1] > 0
@@ -82,15 +82,7 @@ def conv(
     hidden = nn.relu(hidden + whole[:, None, None])
     policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
     summary = nn.relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(global_features))
-    return edges_from_planes(board, policy), last_layers(board, config, summary)
-
-
-def last_layers(board: DotsAndBoxes, config: NetworkConfig, x: jax.Array) -> dict[str, jax.Array]:
-    """Apply the last layer of every head to a summary [B, C] of the board."""
-    return {
-        name: nn.Dense(head.size(board), dtype=jnp.float32, name=name)(x)
-        for name, head in heads_of(config).items()
-    }
+    return edges_from_planes(board, policy), summary
 
 
 POOLING_EVERY = 3  # blocks; local layers need summaries of the board to count chains
@@ -125,6 +117,13 @@ class Network(nn.Module):
     board: DotsAndBoxes
     config: NetworkConfig
     platform: str = field(default_factory=present_platform)  # "cpu" or "gpu"
+    head_names: tuple[str, ...] | None = None  # those its weights have; None: all that are on
+
+    @property
+    def heads(self) -> dict[str, Head]:
+        """The heads by name."""
+        heads, names = heads_of(self.config), self.head_names
+        return {name: head for name, head in heads.items() if names is None or name in names}
 
     @property
     def dtype(self) -> jnp.dtype:
@@ -150,12 +149,17 @@ class Network(nn.Module):
     @nn.compact
     def layers(self, *inputs: jax.Array) -> Logits:
         """Return the logits of positions from their inputs."""
-        return TRUNKS[self.config.trunk].layers(self.board, self.config, self.platform, *inputs)
+        layers = TRUNKS[self.config.trunk].layers
+        policy, summary = layers(self.board, self.config, self.platform, *inputs)
+        return policy, {
+            name: nn.Dense(head.size(self.board), dtype=jnp.float32, name=name)(summary)
+            for name, head in self.heads.items()
+        }
 
     def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
         """Mask drawn edges and impossible labels in the logits of positions."""
         policy_logits, head_logits = logits
-        for name, head in heads_of(self.config).items():
+        for name, head in self.heads.items():
             if head.possible:
                 possible = jax.vmap(partial(head.possible, self.board))(drawn)
                 head_logits = head_logits | {

@@ -56,7 +56,7 @@ def resize(agent: Agent, board: DotsAndBoxes, option: str) -> Agent:
             f"{option} was trained on {network.board} and cannot play {board}: its trunk is "
             f"{network.config.trunk}, and only conv without attention plays every board"
         )
-    target = Network(board, network.config, network.platform)
+    target = network.clone(board=board)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
 
 

@@ -32,6 +32,7 @@ from jaxzero.config import Config, config_of, config_of_file, save_config
 from jaxzero.errors import InputError
 from jaxzero.host.files import atomic_write, write_json
 from jaxzero.network.agent import Agent
+from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, init_params
 from jaxzero.runs.run_dir import (
     CHECKPOINTS,
@@ -73,7 +74,7 @@ def load_weights(name: str, field: str = "weights") -> LoadedAgent:
             f"a {SUFFIX} file or the folder of a run)"
         )
     flat, config, record = read_exported(file, field)
-    network = Network(config.game.board, config.network)
+    network = network_of(config, flat)
     if not shipped:  # shipped networks fit; tracing takes a second
         check_shapes(f"{field}: {file.name}", flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
@@ -105,8 +106,9 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_d
     learner, saved = restored.learner, restored.record
     params = learner["params"] if restored.playing is None else restored.playing
     params = jax.tree.map(np.array, params)
-    network = Network(config.game.board, config.network)
-    check_shapes(f"{field}: {run_dir}", flatten_dict(params, sep="/"), param_shapes(network))
+    flat = flatten_dict(params, sep="/")
+    network = network_of(config, flat)
+    check_shapes(f"{field}: {run_dir}", flat, param_shapes(network))
     before = initial_note(run_dir)
     training = {
         "minutes": before["minutes"] + saved["minutes"],
@@ -173,6 +175,13 @@ def from_half(flat: dict[str, np.ndarray]) -> chex.ArrayTree:
     return unflatten_dict({name: np.asarray(flat[name], np.float32) for name in flat}, sep="/")
 
 
+def network_of(config: Config, flat: dict[str, np.ndarray]) -> Network:
+    """Return the network of arrays by path, with those heads of `HEADS` that the arrays have."""
+    heads = heads_of(config.network)
+    names = tuple(name for name in heads if name == "margin" or f"params/{name}/kernel" in flat)
+    return Network(config.game.board, config.network, head_names=names)
+
+
 def param_shapes(network: Network) -> chex.ArrayTree:
     """Return the shapes of the parameters of a network."""
     return jax.eval_shape(partial(init_params, network), jax.random.key(0))
@@ -186,7 +195,10 @@ def check_shapes(field: str, flat: dict[str, np.ndarray], like: chex.ArrayTree) 
             raise InputError(f"{field}: {name} {shape} is missing or of another shape")
     for name in flat:
         if name not in shapes:
-            raise InputError(f"{field}: {name} is no array of this network")
+            raise InputError(
+                f"{field}: {name} is no array of this network; if a head of yours has it, add the "
+                "head to HEADS first"
+            )
 
 
 def note_initial_weights(run_dir: Path, initial: LoadedAgent) -> None:

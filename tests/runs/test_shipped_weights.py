@@ -1,18 +1,19 @@
 """Test that the pretrained weights load and reach the scores in their records."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
 import chex
 import pytest
+from compiled import any_params
 from flax.traverse_util import flatten_dict
 
 from jaxzero.config import SearchConfig
+from jaxzero.errors import InputError
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.strength import measure_weights
 from jaxzero.measure.suite import choose_suite
+from jaxzero.network.heads import HEADS
 from jaxzero.players.players import make_player
 from jaxzero.runs.run_dir import shipped_file, shipped_names
 from jaxzero.runs.weights import (
@@ -29,6 +30,25 @@ def test_they_fit_their_network(name):
     """Loading skips this check to save time."""
     agent = load_weights(name).agent
     check_shapes("weights", flatten_dict(agent.params, sep="/"), param_shapes(agent.network))
+
+
+def test_a_network_has_the_heads_that_it_was_trained_with(tmp_path, monkeypatch):
+    """A head that a user adds to HEADS is in new networks only, and must be there to read them."""
+    shipped, file = load_weights("2x2"), tmp_path / "net.safetensors"
+    write_weights(shipped, tmp_path / "old.safetensors")
+    shapes = param_shapes(shipped.agent.network)
+    with monkeypatch.context() as patch:
+        patch.setitem(HEADS, "mine", HEADS["margin"])
+        for name in ("2x2", tmp_path / "old.safetensors"):
+            network = load_weights(str(name)).agent.network
+            assert set(network.heads) == {"margin"}
+            assert param_shapes(network) == param_shapes(shipped.agent.network) == shapes
+        network = network.clone(head_names=None)
+        agent = replace(shipped.agent, network=network, params=any_params(network))
+        write_weights(shipped._replace(agent=agent), file)
+        assert "mine" in load_weights(str(file)).agent.network.heads
+    with pytest.raises(InputError, match=r"params/mine/\w+ .* HEADS"):
+        load_weights(str(file))
 
 
 # All positions are slow with a 5x5 network; tables of 2x3 and 3x3 are slow to build.
