@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> None:
     complete = train(config, options.run_dir, evaluator, options.resume, stop, initial)
     jax.distributed.shutdown()  # the processes of a job leave together
     if not complete:
-        sys.exit(stop.exit_code)
+        sys.exit(128 + stop.signal if stop.signal else 0)  # as a shell expects after a signal
     print_next(options.run_dir, suite_name("auto", config.game.board, "test"))
 
 
@@ -161,11 +161,8 @@ def predict_memory(config: Config) -> None:
     use_compilation_cache()
     devices = choose_devices(config.devices)
     program = compile_iteration(config, Network(config.game.board, config.network), devices)
-    print(
-        f"{mebibytes(program.predicted)} predicted per device, "
-        f"{mebibytes(program.replay)} of it replay; "
-        f"{devices[0].device_kind} has {mebibytes(memory_limit_bytes(devices))}"
-    )
+    limit = mebibytes(memory_limit_bytes(devices))
+    print(f"{program.memory}; {devices[0].device_kind} has {limit}")
 
 
 if __name__ == "__main__":

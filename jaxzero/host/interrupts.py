@@ -30,11 +30,6 @@ class Stop:
         self._iterations_left = max_iterations or None
         self.signal: int | None = None  # the signal that asked to stop
 
-    @property
-    def exit_code(self) -> int:
-        """The exit code that a shell expects after a signal; 0 without a signal."""
-        return 128 + self.signal if self.signal else 0
-
     def take_over(self, signal: int) -> None:
         """Stop because of a signal that another process received; 0 means none.
 

@@ -28,7 +28,7 @@ from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.devices import local_copy, replicate
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.learner import Learner, learn
-from jaxzero.training.progress import start
+from jaxzero.training.progress import start_progress
 from jaxzero.training.queue import new_games, start_lanes
 from jaxzero.training.replay import Replay, empty_replay
 from jaxzero.training.selfplay import play_block, play_step
@@ -83,7 +83,7 @@ class Training:
         begin = time.perf_counter()
         self.program = compile_iteration(config, network, devices)
         self.compile_seconds = time.perf_counter() - begin
-        progress = start(config, network, devices, None)
+        progress = start_progress(config, network, devices, None)
         self.learner, self._actor = progress.learner, progress.actor
         self.games = 0  # games that the last iteration began
         self._run_key = replicate(jax.random.key(config.seed), devices)

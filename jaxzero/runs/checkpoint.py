@@ -164,7 +164,7 @@ class Checkpoints:
         # checkpoints does not know which of them are good, so it drops nothing.
         finished = [each for each in self.iterations() if self._saved and each <= self._saved]
         for iteration in finished[:-2]:
-            shutil.rmtree(self._replay(iteration), ignore_errors=True)
+            shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
 
     def set_aside(self, after: int) -> None:
         """Rename the checkpoints after an iteration: they are damaged and will be written again.
@@ -186,12 +186,11 @@ class Checkpoints:
         learner_like: chex.ArrayTree | None = None,
         replay_like: chex.ArrayTree | None = None,
     ) -> Restored:
-        """Read one checkpoint in its saved layout.
+        """Read one checkpoint.
 
-        `learner_like` are the shapes of the learner; without them the learner is nested dicts of
-        the saved arrays. With `replay_like` [D, C, ...] the replay is read too, with its saved
-        number of devices and its saved capacity. Raises: Damaged; InputError if the checkpoint has
-        other fields or shapes.
+        Without `learner_like`, shapes, the learner is nested dicts. With `replay_like` [D, C, ...]
+        the replay is read too, in its saved layout. Raises: Damaged; InputError if the checkpoint
+        has other fields or shapes.
         """
         where = self.folder / str(iteration)
         try:
@@ -223,9 +222,6 @@ class Checkpoints:
                 print(f"skipped: {error}", file=sys.stderr)
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
 
-    def _replay(self, iteration: int) -> Path:
-        return self.folder / str(iteration) / "replay"
-
     def record(self, iteration: int) -> dict[str, Any]:
         """Read the record of one checkpoint. Raises: Damaged, or an error of orbax."""
         record = self._read(iteration, "record", ocp.args.JsonRestore())
@@ -252,7 +248,8 @@ class Checkpoints:
         if difference := layout_difference(like, saved):
             where = self.folder / str(iteration)
             raise InputError(f"checkpoint {where} does not fit this run: its {item} {difference}")
-        tree = self._read(iteration, item, ocp.args.StandardRestore(_zeros(like)))
+        zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)
+        tree = self._read(iteration, item, ocp.args.StandardRestore(zeros))
         self._refuse_damaged(iteration, item, record, checksum(tree))
         return tree
 
@@ -309,10 +306,6 @@ def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
     except RuntimeError:  # JAX_PLATFORMS names only the accelerator
         return jax.device_get(replay)
     return jax.block_until_ready(jax.device_put(replay, host))
-
-
-def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def _in_layout(replay: chex.ArrayTree, layout: dict[str, int]) -> chex.ArrayTree:

@@ -30,9 +30,9 @@ class MetricsWriter:
         self._path = run_dir / FILE_NAME
         kept = [line for line in read_metrics(run_dir) if line["iteration"] <= first]
         write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
-        folder = run_dir / "tensorboard"
-        folder.mkdir(exist_ok=True)
-        self._board = EventsWriter(str(folder / "events"))
+        self._folder = run_dir / "tensorboard"
+        self._folder.mkdir(exist_ok=True)
+        self._board = EventsWriter(str(self._folder / "events"))
         # This event makes TensorBoard hide earlier records of this iteration and later ones.
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
         self._of = f"/{last}" if last else ""
@@ -50,14 +50,14 @@ class MetricsWriter:
         print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
     def _show(self, **event: Any) -> None:
-        """Write one event of TensorBoard. Raises: OSError that names the file."""
+        """Write one event of TensorBoard. Raises: OSError that names the folder."""
         from tensorboardX.proto.event_pb2 import Event
 
         try:
             self._board.write_event(Event(wall_time=time.time(), **event))
             self._board.flush()
         except OSError as error:
-            raise OSError(error.errno, error.strerror, self._board._file_name) from error
+            raise OSError(error.errno, error.strerror, str(self._folder)) from error
 
     def close(self) -> None:
         with suppress(OSError):  # `_show` has already raised the error of a failed write

@@ -43,6 +43,8 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
     """Print device, network, replay and length of a run before anything is compiled."""
     settings, sizes = config.network, plan(config)
     size, dtype = count_params(param_shapes(network)), network.dtype.name
+    limits = {"iterations": config.iterations, "minutes": config.minutes}
+    length = " or ".join(f"{limit:g} {name}" for name, limit in limits.items() if limit)
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
         f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "
@@ -56,45 +58,18 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
         f"{sizes.new_positions:,} new positions)"
     )
     print(
-        f"run           {run_length(config)}, {config.selfplay.games_per_iteration} games an "
+        f"run           {length}, {config.selfplay.games_per_iteration} games an "
         f"iteration, {config.search.simulations} simulations a move",
         flush=True,
     )
 
 
-def print_needs(
-    config: Config, predicted: int | None, replay: int, iteration: int, minutes: float
-) -> None:
-    """Print the memory per device, given in bytes, and the time that a run still needs.
-
-    `iteration` iterations are done, in `minutes` of self-play and learning.
-    """
-    print(
-        f"memory        {mebibytes(predicted)} predicted per device, "
-        f"{mebibytes(replay)} of it replay"
-    )
-    left = "known after the first iteration"
-    if config.minutes:
-        left = f"at most {spell(60 * max(0.0, config.minutes - minutes))}"
-    elif iteration:
-        left = f"about {time_left(config.fraction_done(iteration, minutes), minutes)}"
-    print(f"time left     {left}, without evaluations", flush=True)
-
-
-def spell(seconds: float) -> str:
-    """Write a time, in seconds or as h:mm:ss."""
-    return f"{seconds:.0f} s" if seconds < 100 else str(timedelta(seconds=round(seconds)))
-
-
 def time_left(done: float, minutes: float) -> str:
     """Return how long self-play and learning will still take at the speed so far."""
-    return spell(60 * minutes * (1 - done) / done) if done and minutes else "unknown"
-
-
-def run_length(config: Config) -> str:
-    """Return the limits of a run in words."""
-    limits = {"iterations": config.iterations, "minutes": config.minutes}
-    return " or ".join(f"{limit:g} {name}" for name, limit in limits.items() if limit)
+    if not (done and minutes):
+        return "unknown"
+    seconds = 60 * minutes * (1 - done) / done
+    return f"{seconds:.0f} s" if seconds < 100 else str(timedelta(seconds=round(seconds)))
 
 
 def headline(config: Config, metrics: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from jaxzero.runs.memory import (
     PLAYING,
     DoesNotFit,
     least_bytes,
+    mebibytes,
     memory_limit_bytes,
     predicted_bytes,
     refuse_least,
@@ -125,6 +126,12 @@ class Program(NamedTuple):
     compiled: jax.stages.Compiled  # takes `Shapes`, returns learner, actor, metrics
     predicted: int | None  # None: XLA does not report it
     replay: int
+
+    @property
+    def memory(self) -> str:
+        """The memory in words."""
+        predicted, replay = mebibytes(self.predicted), mebibytes(self.replay)
+        return f"{predicted} predicted per device, {replay} of it replay"
 
 
 def compile_iteration(config: Config, network: Network, devices: list[jax.Device]) -> Program:

@@ -20,7 +20,7 @@ from jaxzero.training.devices import assert_replicated, local_copy, replicate, s
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
 from jaxzero.training.learner import Learner, init_learner
 from jaxzero.training.processes import gather, on_first
-from jaxzero.training.replay import Replay, relayout
+from jaxzero.training.replay import relayout
 
 
 class Progress(NamedTuple):
@@ -43,26 +43,30 @@ class Progress(NamedTuple):
         """Return the fraction of the run that is done, 0 to 1."""
         return config.fraction_done(self.iteration, self.minutes)
 
+    def next_span(self, config: Config) -> np.ndarray:
+        """Return the fraction that is done before and after the next iteration: [2] float32.
 
-def start(
+        The duration of the next iteration is not known yet: the mean of the earlier ones replaces
+        it. Without a time limit the fractions are exact.
+        """
+        mean = self.minutes / self.iteration if self.iteration else 0.0
+        after = config.fraction_done(self.iteration + 1, self.minutes + mean)
+        return np.array([self.fraction_done(config), after], np.float32)
+
+
+def start_progress(
     config: Config, network: Network, devices: list[jax.Device], initial: LoadedAgent | None
 ) -> Progress:
     """Return a run with an empty replay and fresh weights, or the weights of `initial` that fit."""
-    learner, playing = first_learner(config, network, initial), None
+    learner, playing = init_learner(network, config), None
+    if initial is not None:
+        found = transfer(fitted(network, initial), learner.params)
+        learner = learner._replace(params=found.params)
+        print(f"weights       {found.taken} of {found.arrays} arrays taken over, the rest is fresh")
     if config.evaluation.gate_threshold:
         playing = jax.tree.map(jnp.copy, learner.params)  # the learner is donated
     actor = _empty_actor(config, devices)
     return Progress(replicate(learner, devices), actor, replicate(playing, devices))
-
-
-def first_learner(config: Config, network: Network, initial: LoadedAgent | None) -> Learner:
-    """Return a learner with fresh weights, or the weights of `initial` that fit its network."""
-    learner = init_learner(network, config)
-    if initial is None:
-        return learner
-    found = transfer(fitted(network, initial), learner.params)
-    print(f"weights       {found.taken} of {found.arrays} arrays taken over, the rest is fresh")
-    return learner._replace(params=found.params)
 
 
 def refuse_misfit(network: Network, initial: LoadedAgent) -> None:
@@ -80,10 +84,10 @@ def fitted(network: Network, initial: LoadedAgent) -> chex.ArrayTree:
         return params
     if not fits_all_boards(source):
         return {}
-    return resize_params(source, Network(network.board, source.config), params)
+    return resize_params(source, source.clone(board=network.board), params)
 
 
-def save(config: Config, progress: Progress, checkpoints: Checkpoints) -> None:
+def save_progress(config: Config, progress: Progress, checkpoints: Checkpoints) -> None:
     """Start an asynchronous save. Raises: FloatingPointError if numbers are not finite."""
     assert_replicated((progress.learner, progress.playing))
     record = {
@@ -97,7 +101,7 @@ def save(config: Config, progress: Progress, checkpoints: Checkpoints) -> None:
     checkpoints.save(progress.iteration, learner, replay, record, playing)
 
 
-def resume(
+def resume_progress(
     config: Config, network: Network, devices: list[jax.Device], checkpoints: Checkpoints
 ) -> Progress:
     """Return a run as its newest good checkpoint saved it. Raises: InputError, RunError.
@@ -122,7 +126,8 @@ def resume(
         block = plan(config).positions // len(devices)
         moved = relayout(replay, shapes.actor.replay, block)
         if moved is not replay:
-            _say_what_was_kept(replay, moved)
+            before, after = (int(ring.size.sum()) for ring in (replay, moved))
+            print(f"replay        {after:,} of {before:,} saved positions kept")
         actor = Actor(shard(moved, devices))
     if not config.evaluation.gate_threshold:
         playing = None
@@ -135,10 +140,3 @@ def resume(
 
 def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
     return shard_actor(lambda: init_actor(config, len(devices)), devices)
-
-
-def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
-    before, after = (int(np.sum(ring.size)) for ring in (saved, replay))
-    devices = [len(ring.size) for ring in (saved, replay)]
-    moved = f", from {devices[0]} to {devices[1]} devices" if devices[0] != devices[1] else ""
-    print(f"replay        {after:,} of {before:,} saved positions kept{moved}")

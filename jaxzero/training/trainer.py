@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxzero.config import Config, save_config
 from jaxzero.errors import RunError
@@ -28,7 +27,6 @@ from jaxzero.runs.summary import (
     headline,
     note_start,
     print_header,
-    print_needs,
     time_left,
     write_summary,
 )
@@ -37,10 +35,13 @@ from jaxzero.runs.weights import LoadedAgent, note_initial_weights, noted_initia
 from jaxzero.training.devices import choose_devices, local_copy, own_devices, place, replicate
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.processes import ends_together, gather, is_first, on_first, refuse_separate
-from jaxzero.training.progress import Progress, refuse_misfit
-from jaxzero.training.progress import resume as resume_progress
-from jaxzero.training.progress import save as save_progress
-from jaxzero.training.progress import start as start_progress
+from jaxzero.training.progress import (
+    Progress,
+    refuse_misfit,
+    resume_progress,
+    save_progress,
+    start_progress,
+)
 
 # Last updates of an iteration without a finite loss and gradient, before the run gives up.
 MAX_SKIPPED = 20
@@ -81,12 +82,10 @@ def train(
 ) -> bool:
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
-    With several processes, all of them must call this alike; only the first one writes.
-    `on_iteration` gets the metrics of every iteration; the result True ends the training.
-
-    Returns whether the run is complete; if so, its summary is written. Raises: InputError when
-    the directory holds a run and `resume` is off, or holds a run of another board or network, or
-    the device has too little memory for the run; RunError when the training diverges.
+    Return whether the run is complete; then its summary is written. With several processes, all
+    must call this alike; only the first one writes. Raises: InputError if the folder holds a run
+    and `resume` is off, or one of another board or network, or if the device has too little memory;
+    RunError if the training diverges or cannot be saved.
     """
     stop = stop or Stop()
     with ends_together(resume_command(run_dir)), ExitStack() as place:
@@ -114,8 +113,7 @@ def train(
             ends_together(resume_command(run_dir)),
         ):
             progress = restore(parts, run_dir, checkpoints, resume, initial)
-            done = progress.iteration, progress.minutes
-            print_needs(config, program.predicted, program.replay, *done)
+            print(f"memory        {program.memory}", flush=True)
             iterations = iterate(parts, program, progress, stop)
             progress = loop(config, run_dir, checkpoints, progress, iterations, on_iteration)
         return finish(parts, run_dir, progress, stop)
@@ -206,7 +204,7 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
     gather([0.0])  # compiling ends at different times; first collectives must start together
     while True:
         # The compiled program is `iteration` in training/iteration.py.
-        with working(_iteration_words(config, progress)):
+        with working(f"iteration {progress.iteration + 1}"):
             progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
         accepted = False
@@ -214,23 +212,12 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
             params, playing = local_copy((progress.learner.params, progress.playing))
             measured, playing = evaluator.evaluate(params, playing)
             metrics, accepted = metrics | measured, playing is params
-        line = headline(config, metrics) + f"  left {_time_left(config, progress)}"
+        left = time_left(progress.fraction_done(config), progress.minutes)
+        line = f"{headline(config, metrics)}  left {left}"
         for warning in warnings.add({"iteration": progress.iteration, **metrics}):
             line += f"\nwarning: {warning}"
         progress, stopped = agree(progress, stop, accepted)
         yield progress, metrics, line, stopped or progress.fraction_done(config) == 1
-
-
-def next_span(config: Config, progress: Progress) -> np.ndarray:
-    """Return the fraction of the run that is done before and after the next iteration: [2] float32.
-
-    The duration of the next iteration is not known yet: the mean of the earlier ones replaces it.
-    Without a time limit the fractions are exact.
-    """
-    iteration, minutes = progress.iteration, progress.minutes
-    mean = minutes / iteration if iteration else 0.0
-    ends = (iteration, minutes), (iteration + 1, minutes + mean)
-    return np.array([config.fraction_done(*end) for end in ends], np.float32)
 
 
 def run_iteration(
@@ -242,7 +229,7 @@ def run_iteration(
     skipped because their loss or gradient was not finite.
     """
     begin = time.perf_counter()
-    span = place(next_span(config, progress), run_key.sharding)
+    span = place(progress.next_span(config), run_key.sharding)
     learner, actor, playing = progress[:3]
     learner, actor, metrics = compiled(learner, actor, playing, run_key, span)
     values = jax.device_get(metrics)
@@ -346,12 +333,10 @@ def train_in_memory(
 
 def call(on_iteration: OnIteration, metrics: dict[str, float], ends: bool) -> bool:
     """Pass a copy of the metrics to a callback; return whether the training ends."""
-    result = on_iteration(dict(metrics))
-    # Only True ends it, also that of NumPy or JAX: `file.write` returns a number.
-    result = result.item() if getattr(result, "shape", None) == () else result
-    if result is True and not ends:
+    asked = on_iteration(dict(metrics)) is True  # `file.write` returns a number
+    if asked and not ends:
         print(f"on_iteration returned True: ending after iteration {metrics['iteration']}.")
-    return ends or result is True
+    return ends or asked
 
 
 @contextmanager
@@ -363,22 +348,11 @@ def divergence(
         yield
     except FloatingPointError as error:
         rate = config.learner.learning_rate
-        message = f"learner.learning_rate: {rate:g} made the training diverge: {error}."
+        message = f"learner.learning_rate: {rate:g} made the training diverge: {error}"
         if checkpoints is not None:
             checkpoints.wait()
             found = checkpoints.iterations()
-            left = f"checkpoint {found[-1]} stays" if found else "there was no checkpoint yet"
-            message += f" Nothing of this is saved, {left}. To go on with smaller steps: "
-            message += f"{resume_command} --learner.learning_rate {min(0.3 * rate, 1e-3):g}"
+            intact = f"checkpoint {found[-1]} is intact" if found else "there is no checkpoint"
+            message += f"; {intact}. To go on with a lower rate: {resume_command} "
+            message += f"--learner.learning_rate {0.3 * rate:g}"
         raise RunError(message) from error
-
-
-def _iteration_words(config: Config, progress: Progress) -> str:
-    """Return the status text of the next iteration, shown while it runs."""
-    of = f" of {config.iterations}" if config.iterations else ""
-    left = f" ({_time_left(config, progress)} left)" if progress.iteration else ""
-    return f"iteration {progress.iteration + 1}{of}{left}"
-
-
-def _time_left(config: Config, progress: Progress) -> str:
-    return time_left(progress.fraction_done(config), progress.minutes)

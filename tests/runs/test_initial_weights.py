@@ -1,7 +1,5 @@
 """Test initial weights: the same board takes all arrays, another board those that fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import chex
@@ -17,7 +15,7 @@ from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network
 from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
-from jaxzero.training.progress import first_learner, fitted, refuse_misfit, start
+from jaxzero.training.progress import fitted, refuse_misfit, start_progress
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--evaluation.gate_threshold=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
@@ -30,7 +28,7 @@ def initial(network: Network, params) -> LoadedAgent:
 def test_a_run_and_its_gate_start_from_initial_weights():
     network, devices = Network(TINY.game.board, TINY.network), jax.devices()[:1]
     source = any_params(network)
-    progress = start(TINY, network, devices, initial(network, source))
+    progress = start_progress(TINY, network, devices, initial(network, source))
     chex.assert_trees_all_equal(progress.learner.params, source)
     chex.assert_trees_all_equal(progress.playing, source)
     assert int(progress.learner.step) == 0
@@ -43,8 +41,9 @@ def test_a_conv_of_another_board_begins_as_it_plays_there():
     network, small = Network(config.game.board, config.network), DotsAndBoxes(1, 2)
     source = Network(small, config.network)
     params = any_params(source)
-    learner = first_learner(config, network, initial(source, params))
-    chex.assert_trees_all_equal(learner.params, resize_params(source, network, params))
+    taken = transfer(fitted(network, initial(source, params)), param_shapes(network))
+    assert taken.taken == taken.arrays
+    chex.assert_trees_all_equal(taken.params, resize_params(source, network, params))
 
 
 def test_a_deeper_network_of_another_board_takes_the_blocks_that_are_there():

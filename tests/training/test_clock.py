@@ -1,7 +1,5 @@
 """Test time-limited runs: their learning rate decays fully, and resuming keeps used minutes."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 
@@ -18,7 +16,6 @@ from jaxzero.training import trainer as trainer_module
 from jaxzero.training.learner import learning_rate
 from jaxzero.training.optimizer import FINAL_RATE
 from jaxzero.training.progress import Progress
-from jaxzero.training.trainer import next_span
 
 SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0)
 
@@ -27,7 +24,7 @@ def spans(config: Config, seconds: np.ndarray) -> np.ndarray:
     """Return the spans [N, 2] of a whole run; its iterations take `seconds` [...]."""
     progress, found = Progress(None, None), []
     while progress.fraction_done(config) < 1:
-        found.append(next_span(config, progress))
+        found.append(progress.next_span(config))
         minutes = progress.minutes + seconds[progress.iteration] / 60
         progress = progress._replace(iteration=progress.iteration + 1, minutes=minutes)
     return np.array(found)

@@ -1,7 +1,5 @@
 """Test training as a function, with and without a run folder."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import signal
@@ -9,7 +7,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import yaml
@@ -93,9 +90,8 @@ def test_a_callback_ends_a_run_that_is_kept(tmp_path, capsys):
     assert losses(again.metrics)[:3] == losses(told.metrics) and len(again.metrics) == 6
 
 
-@pytest.mark.parametrize("truth", [True, np.True_, jnp.bool_(True)])
-def test_only_the_result_true_ends_a_training(truth, capsys):
-    results = iter([1, "text", [0], np.ones(3), object(), truth])
+def test_only_the_result_true_ends_a_training(capsys):
+    results = iter([1, "text", [0], np.ones(3), object(), True])
 
     def spoil(metrics):
         metrics.clear()

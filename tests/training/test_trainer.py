@@ -1,12 +1,8 @@
 """Test whole runs: they learn, stop, resume bit for bit, and refuse settings that do not fit."""
 
-from __future__ import annotations
-
 import json
-import re
 import shutil
 import signal
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,12 +21,12 @@ from jaxzero.measure.evaluator import Evaluator
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
-from jaxzero.runs.summary import STARTS_FILE, commit
+from jaxzero.runs.summary import STARTS_FILE
 from jaxzero.runs.weights import load_agent
 from jaxzero.training.devices import shard_actor
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import Progress, resume
+from jaxzero.training.progress import Progress, resume_progress
 
 # Settings that differ from the short run. They are used together, so they compile only once.
 OTHER = (
@@ -82,18 +78,6 @@ def test_a_run_leaves_its_files(whole):
     assert [line["iteration"] for line in read_metrics(whole)] == [1, 2, 3, 4, 5, 6]
     assert Checkpoints(whole).iterations() == [2, 4, 6]
     assert len(list((whole / "checkpoints").glob("*/replay"))) == 2
-
-
-def test_a_commit_is_noted_with_a_plus_where_files_differ_from_it(tmp_path):
-    assert commit(tmp_path) is None
-    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c")
-    (tmp_path / "file").write_text("one")
-    for arguments in (("init", "-q"), ("add", "file"), ("commit", "-qm", "one")):
-        subprocess.run([*git, *arguments], check=True)
-    clean = commit(tmp_path)
-    assert re.fullmatch("[0-9a-f]{40}", clean)
-    (tmp_path / "file").write_text("two")
-    assert commit(tmp_path) == clean + "+"
 
 
 def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
@@ -165,13 +149,12 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
     before = saved(two, run_dir, 3).replay
     one = short_config("--iterations=3")
     assert train(one, run_dir, resume=True)
-    assert "from 2 to 1 devices" in capsys.readouterr().out
+    assert "saved positions kept" in capsys.readouterr().out
     network = Network(one.game.board, one.network)
     with Checkpoints(run_dir) as checkpoints:
-        after = resume(one, network, jax.devices()[:1], checkpoints).actor.replay
+        after = resume_progress(one, network, jax.devices()[:1], checkpoints).actor.replay
         less = short_config("--devices=2", "--replay.capacity=200")
-        resume(less, network, jax.devices()[:2], checkpoints)
-    assert "saved positions kept\n" in capsys.readouterr().out  # no devices to name
+        resume_progress(less, network, jax.devices()[:2], checkpoints)
     assert int(after.size[0]) == int(before.size.sum()) == 3 * plan(one).positions
     rows = [
         sorted(row.tobytes() for row in np.asarray(ring.policy).reshape(-1, 12) if row.any())
