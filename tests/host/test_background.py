@@ -1,12 +1,9 @@
 """Test background programs: made once, requested or not, and work that ends when nobody waits."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 
 import pytest
 
@@ -52,12 +49,6 @@ def test_what_was_used_most_recently_is_kept(most, name):
     assert programs[0].get() is values[0]
     programs[most].get()
     assert [one.ready for one in programs[:3]] == [True, False, True]
-
-
-def test_the_seconds_of_waiting_are_those_until_a_thread_has_compiled():
-    programs = Programs(BOARD, "key", partial(time.sleep, 0.3))
-    found = list(programs.waits())
-    assert programs.ready and found == sorted(found) and 0.2 < found[-1] < PATIENCE
 
 
 def test_what_fails_ends_the_waiting_and_fails_again_where_it_is_used():
@@ -131,12 +122,3 @@ def test_a_check_ends_a_wait_for_another_thread(gate):
         assert isinstance(asked.exception(PATIENCE), CancelledError)
         assert time.monotonic() - began < 1.0  # 0.05 on an idle machine
     check_cancelled()  # other threads have no check
-
-
-def test_the_main_thread_shows_what_it_waits_for(monkeypatch, capsys):
-    monkeypatch.setattr("jaxzero.host.progress.INTERVAL", 0.1)  # of lines without a terminal
-    programs = Programs(BOARD, "key", partial(time.sleep, 0.3))
-    programs.begin()
-    programs.get()
-    said = capsys.readouterr()
-    assert f"compiling for {BOARD}: 0 s" in said.err and not said.out

@@ -1,7 +1,5 @@
 """Test progress: a line at intervals without a terminal, nothing for short work."""
 
-from __future__ import annotations
-
 import time
 
 from jaxzero.host import progress

@@ -1,14 +1,11 @@
 """Test networks on other boards: counts, margins and chain lengths keep their meaning."""
 
-from __future__ import annotations
-
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, any_params, apply
-from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
@@ -17,8 +14,7 @@ from jaxzero.network.agent import Agent
 from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
 from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network
-from jaxzero.runs.resize import LENGTHS_KERNEL, margin_columns, resize, resize_params
-from jaxzero.runs.weights import param_shapes
+from jaxzero.runs.resize import margin_columns, resize, resize_params
 
 CONV = NetworkConfig(trunk="conv", channels=8, blocks=1)
 SMALL, LARGE = DotsAndBoxes(2, 2), DotsAndBoxes(3, 4)
@@ -88,28 +84,6 @@ def test_the_length_of_a_chain_has_the_same_weight():
     there = resize_params(network, Network(SMALL, CONV), params)
     ours, theirs = (one["params"]["planes"]["kernel"][..., place, :] for one in (params, there))
     np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
-
-
-def test_only_arrays_that_depend_on_the_board_change():
-    """The two boards have the same number of count bits, so that all shapes but one agree."""
-    source, target = DotsAndBoxes(4, 4), DotsAndBoxes(1, 14)
-    bits = len(count_rows(source, source))
-    assert bits == len(count_rows(target, target))
-    # Wide, so that kernels that read no counts also have more inputs than there are bits.
-    config = NetworkConfig(trunk="conv", channels=bits + 1, blocks=1)
-
-    def shapes(board: DotsAndBoxes) -> dict[str, tuple]:
-        flat = flatten_dict(param_shapes(Network(board, config)), sep="/")
-        return {name: leaf.shape for name, leaf in flat.items()}
-
-    ours, others = shapes(source), shapes(LARGE)
-    sized = {name for name, shape in ours.items() if shape != others[name]}
-    rng = np.random.default_rng(0)
-    flat = {name: rng.random(shape, np.float32) for name, shape in ours.items()}
-    networks = Network(source, config), Network(target, config)
-    found = flatten_dict(resize_params(*networks, unflatten_dict(flat, sep="/")), sep="/")
-    changed = {name for name, leaf in found.items() if not np.array_equal(leaf, flat[name])}
-    assert changed == sized | {LENGTHS_KERNEL}
 
 
 def test_only_a_trunk_of_no_size_plays_another_board():

@@ -1,7 +1,5 @@
 """Test loading networks of runs: they equal the saved ones, and a failure names its cause."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -21,11 +19,7 @@ import jaxzero
 from jaxzero.cli import source_of
 from jaxzero.config import config_of_file
 from jaxzero.errors import InputError
-from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
-from jaxzero.play.modes import choose_player, fitted
-from jaxzero.players.players import make_player
-from jaxzero.runs.resize import asked_board
 from jaxzero.runs.run_dir import run_folder, shipped_file, shipped_names
 from jaxzero.runs.weights import (
     CHECKSUM,
@@ -36,7 +30,6 @@ from jaxzero.runs.weights import (
     read_exported,
     write_weights,
 )
-from jaxzero.training.progress import first_learner
 
 
 @pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 6), (4, 4)])
@@ -72,8 +65,6 @@ def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
     monkeypatch.setattr(Network, "init", watched)
     load_agent(whole)
     load_weights("2x2")
-    config = short_config()
-    first_learner(config, Network(config.game.board, config.network), None)
     assert traced and all(traced)
 
 
@@ -94,12 +85,6 @@ def test_what_a_run_begins_with_is_found_from_any_folder(whole, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert noted_initial_weights(tmp_path / "run").record == load_agent(whole).record
     assert noted_initial_weights(tmp_path / "shipped").name == "2x2"
-
-
-def test_a_run_with_checkpoints_needs_no_note_of_its_beginning(whole, tmp_path):
-    shutil.copytree(whole, tmp_path / "run")
-    (tmp_path / "run" / "begun_with.json").write_text("damaged")
-    assert noted_initial_weights(tmp_path / "run") is None
 
 
 def test_a_run_does_not_hide_a_shipped_network_of_its_name(whole, tmp_path, monkeypatch):
@@ -171,15 +156,3 @@ def test_no_bit_of_an_exported_file_flips_unnoticed(whole, tmp_path):
             assert CHECKSUM in opened.metadata()
         assert record == json.loads(shipped.with_suffix(".json").read_text())
         assert config == config_of_file(shipped.with_suffix(".yaml"))
-
-
-def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
-    source = source_of(parser_of("play.py").parse_args(["--run_dir", str(whole)]))
-    loaded = source.load()
-    board = asked_board(None, 2, loaded.agent.network.board)
-    assert str(board) == "2x2"
-    player = choose_player("player", None, board, fitted(source, loaded, board))
-    assert player.name == "search:64"
-    assert play_match(board, player, make_player("random", board), 4, 0, 0).games == 4
-    with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
-        fitted(source, loaded, asked_board(2, 4, board))
