@@ -4,8 +4,6 @@ Other scripts take the file with --weights. With --weights instead of --run_dir,
 measures an exported network again.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jsonargparse.typing import PositiveInt

@@ -4,8 +4,6 @@ Example: jaxzero train --config configs/quick.yaml --run_dir runs/quick. A posit
 quiet when no box has three drawn sides. A margin is own boxes minus the opponent's.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

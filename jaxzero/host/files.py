@@ -1,7 +1,5 @@
 """Output files: refused early if they cannot be written, and never half-written."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import fcntl

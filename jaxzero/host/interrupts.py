@@ -1,7 +1,5 @@
 """Stop a training after its iteration, on Ctrl-C, SIGTERM or a limit; end a process at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Memory and processor cores of the host: what the machine or the container leaves free."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -4,8 +4,6 @@ jax itself keeps only what XLA compiled. For a search of the 5x5 network, tracin
 as long as reading the compiled program, in every process.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

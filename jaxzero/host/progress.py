@@ -1,7 +1,5 @@
 """Progress of long work on standard error: a bar on a terminal, else a line every 30 seconds."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

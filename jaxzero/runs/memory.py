@@ -1,7 +1,5 @@
 """Device memory of a run: the prediction before anything is allocated, and the measured peak."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 

@@ -5,8 +5,6 @@ that read counts over the whole board, columns of margin bins, and the row that 
 chains, which are fractions of all boxes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import chex

@@ -3,8 +3,6 @@
 Also which paths and names mean a run, and which a shipped network.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

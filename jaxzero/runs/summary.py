@@ -3,8 +3,6 @@
 Also a record of each start of a run: device, versions and command, to reproduce its results.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -4,8 +4,6 @@ The limits are chosen so that complete runs of `quick.yaml`, `cpu.yaml` and `gpu
 warning.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Mapping
 from statistics import fmean

@@ -10,8 +10,6 @@ its settings are the same. Otherwise the arrays that do not depend on the board 
 the inner blocks of a dense trunk; the rest starts from scratch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import zlib

@@ -8,8 +8,6 @@ Totals over all devices: selfplay.games_per_iteration, learner.batch_size, repla
 and every metric of games and positions. Per device: memory. Times are those of the first process.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """One iteration of AlphaZero as one program: self-play, replay, learning, metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

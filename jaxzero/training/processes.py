@@ -3,8 +3,6 @@
 All processes do the same. Only the first one writes files and prints.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,7 +1,5 @@
 """Progress of a run: how it starts, is saved, and resumes."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import NamedTuple
 

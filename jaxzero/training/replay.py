@@ -4,8 +4,6 @@ One iteration of self-play is one block of the ring, and the ring is a whole num
 a write is one contiguous update in place: O(block), not O(capacity).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Training: build, restore, loop {iterate, evaluate, log, save}, finish."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator
