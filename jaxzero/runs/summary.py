@@ -151,10 +151,10 @@ def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None
     """Record that a run starts or resumes now, after `iteration` finished iterations."""
     checkout, commit = Path(jaxzero.__file__).parents[1], None
     if (checkout / ".git").exists():
-        describe = ("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+")
-        with suppress(OSError, subprocess.CalledProcessError):  # without git, or a damaged checkout
-            git = subprocess.check_output(["git", "-C", checkout, *describe], text=True)
-            commit = git.strip()  # ends with + if files differ from it
+        git = "git describe --always --exclude=* --abbrev=40 --dirty=+".split()
+        with suppress(OSError, subprocess.CalledProcessError):  # no git, or one that refuses
+            said = subprocess.check_output(git, cwd=checkout, stderr=subprocess.DEVNULL)
+            commit = said.decode().strip()  # ends with + if files differ from it
     start = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "after_iteration": iteration,
