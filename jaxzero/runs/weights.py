@@ -68,8 +68,8 @@ def load_weights(name: str, field: str = "weights") -> LoadedAgent:
     file = shipped_file(name) if shipped else Path(name)
     if file.suffix != SUFFIX or not file.is_file():
         raise InputError(
-            f"{field}: {name!r} does not exist (there are {', '.join(shipped_names())}; else name "
-            f"a {SUFFIX} file or the folder of a run)"
+            f"{field}: {name!r} is no network: name a shipped one ({', '.join(shipped_names())}), "
+            f"a {SUFFIX} file, or the folder of a run"
         )
     flat, config, record = read_exported(file, field)
     network = network_of(config, flat)
