@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jaxzero.game.records import RecordedGame
     from jaxzero.network.agent import Agent
     from jaxzero.play.game import Record
-    from jaxzero.play.review_report import Reviewed
+    from jaxzero.play.review import Reviewed
     from jaxzero.runs.source import Source
 
 
@@ -93,7 +93,7 @@ def review_games(options: Namespace, source: Source) -> None:
 
     Raises: InputError. If files of a folder cannot be reviewed, the others are reviewed first.
     """
-    from jaxzero.play.review_report import format_review, format_summary, to_json
+    from jaxzero.play.review import format_review, format_summary, to_json
 
     agent, failed, reviews = source.load().agent, 0, {}
     is_folder, text = options.game.is_dir(), options.json != "-"
@@ -135,8 +135,7 @@ def files_of(folder: Path) -> list[Path]:
 def review_file(path: Path, options: Namespace, agent: Agent, source: Source) -> Reviewed:
     """Return the review of the game of one file. Raises: InputError naming the file."""
     from jaxzero.play.game import Record
-    from jaxzero.play.review import review
-    from jaxzero.play.review_report import Reviewed
+    from jaxzero.play.review import Reviewed, review
     from jaxzero.runs.resize import resize
 
     game = read_game_of("game", path, options, agent)

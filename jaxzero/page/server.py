@@ -12,10 +12,12 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
+from anyio import from_thread
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -26,11 +28,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from jaxzero.api import ended_by
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
-from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import web_routes
 from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
 from jaxzero.play.problems import SOLVER
@@ -38,6 +40,8 @@ from jaxzero.play.problems import SOLVER
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 MAX_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
 PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
+AT_ONCE = 2  # questions answered at the same time; others wait
+MAX_WAITING = 200  # questions and streams; more are refused
 PAUSE = 0.1  # seconds between two polls
 OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -182,6 +186,51 @@ class Lines(StreamingResponse):
     async def stream_response(self, send) -> None:
         async with aclosing(self.body_iterator):
             await super().stream_response(send)
+
+
+class Queue:
+    """Answer a few questions at a time while a limited number of others wait.
+
+    So the page itself always loads at once. Separate threads compile programs, and a question polls
+    until its programs are ready. A question that no client waits for any more leaves the queue. If
+    it is already being computed, it ends soon.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._turns: anyio.CapacityLimiter | None = None
+
+    async def ask(self, work: Callable, *question: Any) -> Any:
+        """Return the result of `work`, run in a thread when it is this question's turn.
+
+        Other threads stay free for the page. Raises: HTTPException if too many questions wait.
+        """
+        with self.place():
+            return await self.turn(work, *question)
+
+    async def turn(self, work: Callable, *question: Any) -> Any:
+        """Return the result of `work`, run in a thread in turn, for a caller that holds a place.
+
+        Cancelling the task that awaits the result also cancels the work.
+        """
+
+        def answer() -> Any:
+            with ended_by(from_thread.check_cancelled):
+                return work(*question)
+
+        self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running event loop
+        return await anyio.to_thread.run_sync(answer, limiter=self._turns)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Hold a place in the queue. Raises: HTTPException if the queue is full."""
+        if self._waiting >= MAX_WAITING:
+            raise HTTPException(503, f"{MAX_WAITING} questions wait already; try again later")
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
 
 async def compiled(queue: Queue, waits: Iterator[float]) -> None:

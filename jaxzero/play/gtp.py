@@ -13,7 +13,6 @@ from collections.abc import Callable
 from jaxzero import __version__
 from jaxzero.errors import InputError
 from jaxzero.game import edge_name, parse_edge, render
-from jaxzero.play import LONGEST_CLOCK
 from jaxzero.play.analysis import analyse
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.engine import Clock, Session
@@ -21,6 +20,7 @@ from jaxzero.play.game import Record
 from jaxzero.runs.resize import asked_board, resize
 
 ANALYSIS_SIMULATIONS = 256
+LONGEST_CLOCK = 1e6  # seconds for all decisions of a game
 COLOURS = ("b", "w")  # of the first and the second player
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 

@@ -18,7 +18,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import FORMATS
 from jaxzero.host import programs
 from jaxzero.host.background import Programs
-from jaxzero.page import answers, queue, server
+from jaxzero.page import answers, server
 from jaxzero.page.server import LOOPBACK, MAX_BYTES, make_app
 from jaxzero.play import opponents, review
 from jaxzero.players.choosing import Choice
@@ -160,7 +160,7 @@ def test_strangers_are_kept_out():
 
 
 def test_a_full_queue_refuses(monkeypatch):
-    monkeypatch.setattr(queue, "MAX_WAITING", 0)
+    monkeypatch.setattr(server, "MAX_WAITING", 0)
     ask("move", {**GAME, "level": "0"}, status=503)
     ask("read", {"text": "# 2x2\nh0,0"})  # formats need no engine
     (line,) = ask("analyse", GAME).lines

@@ -19,18 +19,18 @@ import jaxzero
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.host import background
 from jaxzero.host.background import MAX_BOARDS, Programs
-from jaxzero.play import gtp
-from jaxzero.play.botzone import KEEP_RUNNING
+from jaxzero.play.botzone import KEEP_RUNNING, botzone
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
-from jaxzero.play.protocols import PROTOCOLS, answer
-from jaxzero.play.sau import sau_edges, sau_message
+from jaxzero.play.gtp import gtp
+from jaxzero.play.sau import sau, sau_edges, sau_message
 from jaxzero.players import expert
 from jaxzero.solver import null_window, proof
 from jaxzero.solver.endgame import solve
 from jaxzero.solver.small import exact_answer
 
 BOARD = DotsAndBoxes(2, 2)
+PROTOCOLS = {"gtp": gtp, "sau": sau, "botzone": botzone}
 PATIENCE = 60  # seconds until a test fails instead of hanging
 Say = Callable[[str], list[str]]  # from a line to the lines of its answer
 Opponent = Callable[[Record], int]
@@ -144,7 +144,7 @@ def test_whole_games_are_played_by_the_rules(engine, name):
     rng = np.random.default_rng(0)
     for number in range(6):
         opponent = partial(at_random, rng)
-        say = partial(answer, name, engine)
+        say = partial(PROTOCOLS[name], engine)
         record = GAMES[name](say, Record(BOARD), number % 2, opponent)
         assert record.is_over and engine.record.board == BOARD
 
@@ -205,7 +205,7 @@ def test_a_dialogue_is_answered_line_by_line(engine, protocol):
     drew = []
     for line, expected in DIALOGUES[protocol]:
         before = engine.record
-        answers = answer(protocol, engine, line)
+        answers = PROTOCOLS[protocol](engine, line)
         assert len(answers) == len(expected), (line, answers)
         for reply, pattern in zip(answers, expected, strict=True):
             if "TURN" in pattern or "OTHER" in pattern:
@@ -260,7 +260,7 @@ def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, mon
     monkeypatch.setattr(engine, "agent", jaxzero.load("5x5").agent)
     for _ in range(2):
         before = len(asked)
-        answer("gtp", engine, "boardsize 3 2")
+        gtp(engine, "boardsize 3 2")
         engine._programs().begin().result(PATIENCE)
         assert len(asked) > before
         for cols in range(10, 10 + MAX_BOARDS):
@@ -275,7 +275,7 @@ def test_a_refused_turn_of_several_edges_begins_with_another(engine):
     engine.refused, begun = set(), engine.record
     turns = [engine.play_turn()]
     for _ in range(len(np.flatnonzero(~begun.drawn)) - 1):
-        (said,) = answer("sau", engine, "error")
+        (said,) = sau(engine, "error")
         turns.append(sau_edges(BOARD, said.split()[1:]))
         assert engine.past[-1] == begun
         replayed = draw_turn(begun, lambda record: turns[-1][len(record.moves) - len(begun.moves)])
@@ -284,30 +284,30 @@ def test_a_refused_turn_of_several_edges_begins_with_another(engine):
 
 
 def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
-    gtp = partial(answer, "gtp", engine)
+    say = partial(gtp, engine)
     for line in ("time_settings 100 30 5", "time_left b 50 0", "time_left w 20 4"):
-        assert gtp(line) == ["=\n"]
+        assert say(line) == ["=\n"]
     assert engine.full == Clock(100.0, 6.0) and engine.clocks == {0: Clock(50.0), 1: Clock(0, 5.0)}
-    gtp("genmove b")
+    say("genmove b")
     assert engine.clocks[0].left < 50.0 and engine.clocks[1] == Clock(0, 5.0)
-    gtp("clear_board")
+    say("clear_board")
     full = Clock(100.0, 6.0)
     assert engine.clocks == {0: full, 1: full}
-    gtp("time_left 7")  # of the side to move
+    say("time_left 7")  # of the side to move
     assert engine.clocks == {0: Clock(7.0), 1: full}
     # One process may play both sides: each uses its own time.
-    gtp("genmove b")
+    say("genmove b")
     used = engine.clocks[0].left
-    gtp("genmove w")
+    say("genmove w")
     assert used < 7.0 and engine.clocks[0].left == used and engine.clocks[1].left < 100.0
-    gtp("clear_board")
+    say("clear_board")
     engine.clocks[0].left = 1.0
     # Sending the whole history again starts no new game.
-    answer("botzone", engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
+    botzone(engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
     assert engine.clocks[0].left < 1.0
-    gtp("time_settings 0 1 0")
-    gtp("time_left 0")
-    gtp("clear_board")
+    say("time_settings 0 1 0")
+    say("time_left 0")
+    say("clear_board")
     assert engine.full is None and not engine.clocks
     # A decision without main time uses overtime, but never all of it.
     assert 0 < Clock(0.0, 10.0).for_decision(40, 16) < 10.0 < Clock(900.0, 1.0).for_decision(40, 16)
@@ -315,9 +315,9 @@ def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
 
 def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
     """In GTP an empty line ends an answer."""
-    monkeypatch.setattr(gtp, "ANALYSIS_SIMULATIONS", 8)
+    monkeypatch.setattr("jaxzero.play.gtp.ANALYSIS_SIMULATIONS", 8)
     for command in ("showboard", "play h0,0", "showboard", "list_commands", "analyze", "score"):
-        (said,) = answer("gtp", engine, command)
+        (said,) = gtp(engine, command)
         assert said.startswith("= ") or said == "=\n"
         assert "" not in [line.strip() for line in said[2:-1].splitlines()[1:]], said
 
@@ -383,7 +383,7 @@ def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
 def test_a_turn_that_has_not_passed_is_refused(engine):
     """The other side closes a box, so it must draw another edge in the same message."""
     engine.record, engine.plays = Record(BOARD, (0, 2, 6)), 0
-    (said,) = answer("sau", engine, sau_message(BOARD, [7]))
+    (said,) = sau(engine, sau_message(BOARD, [7]))
     assert said.startswith("error move: ") and len(engine.record.moves) == 3
 
 

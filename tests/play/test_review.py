@@ -13,7 +13,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame
 from jaxzero.play import review
 from jaxzero.play.game import Record
-from jaxzero.play.review_report import PHASES, Reviewed
+from jaxzero.play.review import PHASES, Reviewed
 from jaxzero.solver.endgame import move_values
 
 BOARD = DotsAndBoxes(2, 2)
