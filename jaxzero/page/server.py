@@ -63,9 +63,9 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
 
     async def warm(question: Answer) -> Response:
         """Answer when a level is compiled, or at once if the exact solver answers for it."""
-        record, level = answers.record_of(question), answers.level_of(question)
-        if not exact_answers(level, record):
-            await compiled(queue, programs_of(level, record.board).waits())
+        game, level = answers.game_of(question), answers.level_of(question)
+        if not exact_answers(level, game):
+            await compiled(queue, programs_of(level, game.board).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:

@@ -20,7 +20,7 @@ from jaxzero.host.files import write_text
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
 from jaxzero.network.agent import Agent
-from jaxzero.play.game import Record, Side, Sides, programs_of
+from jaxzero.play.game import Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.players.players import LEARNT, Player, draws_best, make_player
 from jaxzero.runs.resize import asked_board, resize
@@ -135,17 +135,17 @@ def load_game(
     return game
 
 
-def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:
-    """Return a function that writes a record, which continues `game`, to the file `path`."""
+def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[RecordedGame], None]:
+    """Return a function that writes a game, which continues `game`, to the file `path`."""
     names = tuple(
         side.name if not known or OWN_NAME.fullmatch(known) else known
         for known, side in zip(game.names, sides, strict=True)
     )
 
-    def save(record: Record) -> None:
+    def save(played: RecordedGame) -> None:
         if path is not None:
-            played = replace(game, moves=record.moves, names=names)
-            write_text(path, write_game(played, format_of_file(path)))
+            named = replace(played, names=names)
+            write_text(path, write_game(named, format_of_file(path)))
 
     return save
 
@@ -170,7 +170,7 @@ def play_human(
     exact = draws_best(opponent.name) and not (agent and agent.temperature)
     programs_of(opponent, game.board).begin()
     setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides), exact)
-    play_game(Record(game.board, game.moves, game.start), setup)
+    play_game(game, setup)
 
 
 def show_game(
@@ -179,7 +179,7 @@ def show_game(
     """Continue `game` between two players and show it turn by turn."""
     sides = Side("A", players[0]), Side("B", players[1])
     setup = Setup(sides, input, print, seed, save=saver(save, game, sides))
-    play_game(Record(game.board, game.moves, game.start), setup)
+    play_game(game, setup)
 
 
 def report_match(

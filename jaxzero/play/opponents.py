@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
 from jaxzero.network.agent import Agent
-from jaxzero.play.game import Record, choose, choose_when_ready, draw_turn, warm_up
+from jaxzero.play.game import choose, choose_when_ready, draw_turn, warm_up
 from jaxzero.play.looking import prepare
 from jaxzero.players.levels import LEVELS, find_level
 from jaxzero.players.players import Player, draws_best, make_player
@@ -61,18 +62,18 @@ def analysis_programs(board: DotsAndBoxes) -> Programs:
     return Programs(board, "analysis", make)
 
 
-def play_level(level: str, record: Record, seed: int) -> Record:
+def play_level(level: str, game: RecordedGame, seed: int) -> RecordedGame:
     """Let a level draw edges until the turn passes or the game is over."""
-    board = record.board
+    board = game.board
 
-    def choose_edge(here: Record) -> int:
+    def choose_edge(here: RecordedGame) -> int:
         return choose(player_of(level, board), here, seed)
 
     programs, exact = programs_of(level, board), draws_best(find_level(level).player)
-    return draw_turn(record, lambda here: choose_when_ready(programs, choose_edge, here, exact))
+    return draw_turn(game, lambda here: choose_when_ready(programs, choose_edge, here, exact))
 
 
-def exact_answers(level: str, record: Record) -> bool:
+def exact_answers(level: str, game: RecordedGame) -> bool:
     """Return whether the exact solver answers for a level at once. Raises: InputError."""
     best = draws_best(find_level(level).player)
-    return best and exact_answer(record.board, record.drawn) is not None
+    return best and exact_answer(game.board, game.drawn) is not None

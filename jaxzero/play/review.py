@@ -13,7 +13,6 @@ from jaxzero.game import edge_name, fullest_beside
 from jaxzero.game.records import RecordedGame
 from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import prove
-from jaxzero.play.game import Record
 from jaxzero.players.single import think
 
 SECONDS = 1.0  # solver time for one position
@@ -42,7 +41,7 @@ class ReviewLine:
 
 def review(
     agent: Agent,
-    record: Record,
+    game: RecordedGame,
     simulations: int,
     wait: Callable[[], Iterable[float]] = tuple,
     seconds: float = SECONDS,
@@ -54,8 +53,8 @@ def review(
     programs.
     """
     before: ReviewLine | None = None
-    for ply in range(len(record.moves) + 1):
-        here = record.cut(ply)
+    for ply in range(len(game.moves) + 1):
+        here = game.cut(ply)
         value, exact, best = 0.0, True, None
         if not here.is_over:
             proof = prove(here.board, here.drawn, seconds) if seconds else None
@@ -74,7 +73,7 @@ def review(
     yield before
 
 
-def phase_of(here: Record) -> str:
+def phase_of(here: RecordedGame) -> str:
     """Return the phase of a position.
 
     In the opening at least two thirds of the edges are undrawn; in the endgame no edge is safe.

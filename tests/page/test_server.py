@@ -179,7 +179,7 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
     monkeypatch.setattr(Programs, "waits", waits)
     monkeypatch.setattr(review, "prove", lambda *_: None)
     monkeypatch.setattr(review, "think", lambda *_: Choice(1, 0.0))
-    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: record.draw(1))
+    monkeypatch.setattr(answers, "play_level", lambda _level, game, _seed: game.draw(1))
     questions = {
         "move": {"level": "2"},
         "review": {"moves": [0]},
@@ -277,7 +277,7 @@ def hostile_question(rng: random.Random) -> tuple[str, bytes]:
 def test_hostile_questions_get_an_answer(count, monkeypatch):
     # The engine is replaced: other tests check its moves.
     monkeypatch.setattr(Programs, "ready", True)
-    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: record)
+    monkeypatch.setattr(answers, "play_level", lambda _level, game, _seed: game)
     monkeypatch.setattr(answers, "stages", lambda *_: iter(()))
     monkeypatch.setattr(review, "prove", lambda *_: Solution(0, 0, 0, (0,)))
     rng, kinds = random.Random(count), {}

@@ -15,13 +15,13 @@ from client import GAME, PATIENCE, Client
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.records import RecordedGame
 from jaxzero.host import background
 from jaxzero.host.background import Programs
 from jaxzero.page import answers, server
 from jaxzero.page.server import Queue, lines_in_turn, make_app
 from jaxzero.play import analysis, opponents
 from jaxzero.play.analysis import Analysis
-from jaxzero.play.game import Record
 from jaxzero.solver.endgame import solve
 
 NOTHING = Analysis("structure", (), (), 0, 0)
@@ -70,9 +70,9 @@ def test_an_analysis_ends_with_its_reader(monkeypatch):
 def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     drawn = []
 
-    def think(_player, record, _seed):
+    def think(_player, game, _seed):
         time.sleep(0.5)
-        drawn.append(free := int(np.flatnonzero(~record.drawn)[0]))
+        drawn.append(free := int(np.flatnonzero(~game.drawn)[0]))
         return free
 
     monkeypatch.setattr(opponents, "choose", think)
@@ -139,8 +139,8 @@ def test_streams_share_the_tables_of_the_solver(monkeypatch):
     """Waiting streams have no table, whatever their number."""
     made, new_table = [], analysis.new_table
     monkeypatch.setattr(analysis, "new_table", lambda _: made.append(1) or new_table(2**10))
-    record = Record(DotsAndBoxes(2, 2))
-    streams = [answers.analyses(record, 16, 60) for _ in range(10)]
+    game = RecordedGame(2, 2)
+    streams = [answers.analyses(game, 16, 60) for _ in range(10)]
     assert [next(stream)["stage"] for stream in streams] == ["structure"] * 10
     assert len(made) <= server.AT_ONCE
 

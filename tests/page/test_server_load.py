@@ -22,7 +22,8 @@ from script_runner import ROOT
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.play.game import Record, draw_turn
+from jaxzero.game.records import RecordedGame
+from jaxzero.play.game import draw_turn
 
 GAMES, BOARD = 50, DotsAndBoxes(3, 3)
 LEVELS = ("2", "3", "5", "6")  # greedy, two policies, a search; a game keeps its level
@@ -53,22 +54,22 @@ def ask(port: int, path: str, **question: object) -> dict:
     return json.loads(found.splitlines()[-1])
 
 
-def turn(port: int, record: Record, number: int) -> list[int]:
+def turn(port: int, game: RecordedGame, number: int) -> list[int]:
     level = LEVELS[number % len(LEVELS)]
-    return ask(port, "move", moves=record.moves, level=level, seed=number)["edges"]
+    return ask(port, "move", moves=game.moves, level=level, seed=number)["edges"]
 
 
-def play(port: int, number: int) -> list[tuple[Record, list[int], float]]:
+def play(port: int, number: int) -> list[tuple[RecordedGame, list[int], float]]:
     """Play one game against the server; return every turn of the engine and its seconds."""
-    rng, record, turns = random.Random(number), Record(BOARD), []
-    while not record.is_over:
-        record = draw_turn(record, lambda now: rng.choice(np.flatnonzero(~now.drawn).tolist()))
-        if not record.is_over:
+    rng, game, turns = random.Random(number), RecordedGame(BOARD.rows, BOARD.cols), []
+    while not game.is_over:
+        game = draw_turn(game, lambda now: rng.choice(np.flatnonzero(~now.drawn).tolist()))
+        if not game.is_over:
             began = time.perf_counter()
-            edges = turn(port, record, number)
-            turns.append((record, edges, time.perf_counter() - began))
+            edges = turn(port, game, number)
+            turns.append((game, edges, time.perf_counter() - began))
             drawing = iter(edges)  # raises if an edge of another game is already drawn
-            record = draw_turn(record, lambda _, drawing=drawing: next(drawing))
+            game = draw_turn(game, lambda _, drawing=drawing: next(drawing))
             assert next(drawing, None) is None, "an engine draws one turn"
     return turns
 
@@ -83,7 +84,7 @@ def test_fifty_games_at_once(port):
         assert thought.result()["stage"] == "done"
     rng = random.Random(0)
     for number in rng.sample(range(GAMES), 10):  # the same questions, one at a time
-        for record, edges, _ in rng.sample(games[number], 2):
-            assert turn(port, record, number) == edges
+        for game, edges, _ in rng.sample(games[number], 2):
+            assert turn(port, game, number) == edges
     seconds = [seconds for turns in games for *_, seconds in turns]
     print(f"\n{GAMES} games of {BOARD} at once: {np.median(seconds):.2f} s a turn (median)")

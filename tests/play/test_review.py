@@ -12,7 +12,6 @@ from script_runner import run_here
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame
 from jaxzero.play import review
-from jaxzero.play.game import Record
 from jaxzero.play.review import PHASES, Reviewed
 from jaxzero.solver.endgame import move_values
 
@@ -22,8 +21,7 @@ BOARD = DotsAndBoxes(2, 2)
 def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
     """Return the review of a game that the solver proves everywhere."""
     game = RecordedGame(2, 2, start, tuple(moves))
-    record = Record(game.board, game.moves, game.start)
-    return Reviewed(game, tuple(review.review(None, record, 16)))
+    return Reviewed(game, tuple(review.review(None, game, 16)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,8 +67,8 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     said = ((3, 0.5), (4, 0.25), (5, -1.5))
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
-    record = Record(BOARD, (0, 1))
-    found = review.review(None, record, 16, wait=lambda: [0.0, 0.1], seconds=0)
+    game = RecordedGame(2, 2, moves=(0, 1))
+    found = review.review(None, game, 16, wait=lambda: [0.0, 0.1], seconds=0)
     assert [next(found), next(found)] == [0.0, 0.1]
     lines = [line for line in found if isinstance(line, review.ReviewLine)]
     # The sides alternate: a move is worth the negated value of the next position.
