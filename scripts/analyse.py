@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
@@ -157,18 +158,15 @@ def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> Re
 
 def read_position(options: Namespace, agent: Agent) -> RecordedGame:
     """Return the game of --load, else the position without moves. Raises: InputError."""
-    from jaxzero.game import parse_edges
+    from jaxzero.game import drawn_of
     from jaxzero.game.records import RecordedGame
     from jaxzero.runs.resize import asked_board
 
     if options.load:
         return read_game_of("load", options.load, options, agent)
     board = asked_board(options.rows, options.cols, agent.network.board)
-    try:
-        edges = parse_edges(board, options.position or "")
-    except InputError as error:
-        raise InputError(f"position: {error}") from error
-    return RecordedGame(board.rows, board.cols, start=tuple(edges))
+    drawn = drawn_of(board, options.position or "")
+    return RecordedGame(board.rows, board.cols, start=tuple(np.flatnonzero(drawn).tolist()))
 
 
 if __name__ == "__main__":
