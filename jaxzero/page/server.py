@@ -34,7 +34,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
 from jaxzero.page.web_files import web_routes
-from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
+from jaxzero.play.opponents import analysis_programs, programs_of
 from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
@@ -62,10 +62,9 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         return JSONResponse(answers.about())
 
     async def warm(question: Answer) -> Response:
-        """Answer when a level is compiled, or at once if the exact solver answers for it."""
-        game, level = answers.game_of(question), answers.level_of(question)
-        if not exact_answers(level, game):
-            await compiled(queue, programs_of(level, game.board).waits())
+        """Answer when a level is compiled."""
+        level, board = answers.level_of(question), answers.game_of(question).board
+        await compiled(queue, programs_of(level, board).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:

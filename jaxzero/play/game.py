@@ -13,7 +13,6 @@ from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
 from jaxzero.players.players import Player
-from jaxzero.solver.small import exact_answer
 
 LARGEST_SIDE = 9  # most rows or columns of a board for engine and page
 
@@ -49,21 +48,6 @@ def choose(player: Player, game: RecordedGame, seed: int) -> int:
         player=jnp.full((1,), game.player, jnp.int32),
     )
     return int(player.decide(key[None], state).edge[0])
-
-
-def choose_when_ready(
-    programs: Programs, choose_edge: Callable[[RecordedGame], int], game: RecordedGame, exact: bool
-) -> int:
-    """Return the edge of `choose_edge`, once its programs are compiled.
-
-    If `exact`, the solver answers instead while they are not, where few edges are left.
-    """
-    if exact and not programs.ready:
-        edge = exact_answer(game.board, game.drawn)
-        if edge is not None:
-            return edge
-    programs.get()
-    return choose_edge(game)
 
 
 def draw_turn(game: RecordedGame, choose_edge: Callable[[RecordedGame], int]) -> RecordedGame:

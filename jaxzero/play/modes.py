@@ -22,7 +22,7 @@ from jaxzero.measure.arena import play_match
 from jaxzero.network.agent import Agent
 from jaxzero.play.game import Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.players import LEARNT, Player, draws_best, make_player
+from jaxzero.players.players import LEARNT, Player, make_player
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import LoadedAgent
@@ -56,7 +56,7 @@ def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> No
     source, source2 = sources
     if mode == "human":
         check_used(temperature, source, player)
-        return play_human(game, save, player, agent, options.first, seed, options.seconds)
+        return play_human(game, save, player, options.first, seed, options.seconds)
     name2 = options.player2 or (None if source2 else "perfect")
     player2 = choose_player("player2", name2, board, agent2 or agent)
     check_used(temperature, None if source2 else source, player, player2)
@@ -154,7 +154,6 @@ def play_human(
     game: RecordedGame,
     save: Path | None,
     opponent: Player,
-    agent: Agent | None,
     first: Literal["human", "ai"],
     seed: int,
     seconds: float,
@@ -167,9 +166,8 @@ def play_human(
         sys.stdin.reconfigure(errors="replace")  # invalid bytes raise no exception
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
-    exact = draws_best(opponent.name) and not (agent and agent.temperature)
     programs_of(opponent, game.board).begin()
-    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides), exact)
+    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides))
     play_game(game, setup)
 
 

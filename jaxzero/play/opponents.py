@@ -8,14 +8,13 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
 from jaxzero.network.agent import Agent
-from jaxzero.play.game import choose, choose_when_ready, draw_turn, warm_up
+from jaxzero.play.game import choose, draw_turn, warm_up
 from jaxzero.play.looking import prepare
 from jaxzero.players.levels import LEVELS, find_level
-from jaxzero.players.players import Player, draws_best, make_player
+from jaxzero.players.players import Player, make_player
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 from jaxzero.solver.endgame import can_solve, solve
-from jaxzero.solver.small import exact_answer
 
 
 @lru_cache(maxsize=8)
@@ -64,16 +63,9 @@ def analysis_programs(board: DotsAndBoxes) -> Programs:
 
 def play_level(level: str, game: RecordedGame, seed: int) -> RecordedGame:
     """Let a level draw edges until the turn passes or the game is over."""
-    board = game.board
 
     def choose_edge(here: RecordedGame) -> int:
-        return choose(player_of(level, board), here, seed)
+        programs_of(level, here.board).get()
+        return choose(player_of(level, here.board), here, seed)
 
-    programs, exact = programs_of(level, board), draws_best(find_level(level).player)
-    return draw_turn(game, lambda here: choose_when_ready(programs, choose_edge, here, exact))
-
-
-def exact_answers(level: str, game: RecordedGame) -> bool:
-    """Return whether the exact solver answers for a level at once. Raises: InputError."""
-    best = draws_best(find_level(level).player)
-    return best and exact_answer(game.board, game.drawn) is not None
+    return draw_turn(game, choose_edge)

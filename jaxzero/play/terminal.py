@@ -18,7 +18,6 @@ from jaxzero.play.game import (
     Sides,
     boxes_text,
     choose,
-    choose_when_ready,
     draw_turn,
     programs_of,
 )
@@ -50,14 +49,11 @@ class Setup:
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
     save: Callable[[RecordedGame], None] = lambda _record: None  # called first and after each turn
-    exact: bool = False  # the solver may answer for a player that is not compiled
 
     def choose(self, player: Player, game: RecordedGame) -> int:
-        """Return the edge that a player draws."""
-        programs = programs_of(player, game.board)
-        return choose_when_ready(
-            programs, lambda here: choose(player, here, self.seed), game, self.exact
-        )
+        """Return the edge that a player draws, once its programs are compiled."""
+        programs_of(player, game.board).get()
+        return choose(player, game, self.seed)
 
 
 def play_game(game: RecordedGame, setup: Setup) -> RecordedGame:

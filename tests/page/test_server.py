@@ -27,7 +27,6 @@ from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 
 APP = make_app(LOOPBACK)
-PAIR = ("move", "warm")
 pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 
 
@@ -210,41 +209,26 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
         assert [client.lines[n]["stage"] for n in (1, 2, -1)] == ["structure", "policy", "done"]
 
 
-def test_a_move_waits_for_its_level_unless_the_exact_solver_answers(gate, monkeypatch):
-    monkeypatch.setattr(opponents, "warm_up", lambda *_: gate.wait(60))
-    board = {"rows": 4, "cols": 6, "moves": [0]}  # no other test compiles it
-    waiting = [Client("/api/move", {**board, "level": level}) for level in ("0", "2")]
-
-    async def visit_all() -> None:
-        async with anyio.create_task_group() as group:
-            for client in waiting:
-                group.start_soon(client.ask, APP)
-            await anyio.sleep(0.3)
-            exact = [await Client(f"/api/{path}", {**GAME, "level": "8"}).ask(APP) for path in PAIR]
-            assert exact[0].json["edges"] and exact[1].json == {"ready": True}
-            assert all(client.status is None for client in waiting)
-            gate.set()
-
-    anyio.run(visit_all)
-    assert all(set(client.json["edges"]).isdisjoint(board["moves"]) for client in waiting)
-
-
-def test_problems_wait_for_the_compiler_while_others_are_answered(gate, monkeypatch):
+def test_moves_and_problems_wait_for_their_compiler_while_others_are_answered(gate, monkeypatch):
     programs = Programs(DotsAndBoxes(1, 1), "a solver", lambda: gate.wait(60))
     monkeypatch.setattr(server, "SOLVER", programs)
+    monkeypatch.setattr(opponents, "warm_up", lambda _, board: board.rows == 2 or gate.wait(60))
     problems = [Client("/api/problem", {"theme": "chains", "seed": seed}) for seed in range(3)]
+    larger = {"rows": 4, "cols": 6, "moves": [0]}  # no other test compiles it
+    moves = [Client("/api/move", {**larger, "level": level}) for level in ("0", "2")]
 
     async def visit_all() -> None:
         async with anyio.create_task_group() as group:
-            for client in problems:
+            for client in (*problems, *moves):
                 group.start_soon(client.ask, APP)
             await anyio.sleep(0.2)
             assert (await Client("/api/move", {**GAME, "level": "0"}).ask(APP)).status == 200
-            assert all(client.status is None for client in problems)
+            assert all(client.status is None for client in (*problems, *moves))
             gate.set()
 
     anyio.run(visit_all)
     assert [client.json["theme"] for client in problems] == ["chains"] * 3
+    assert all(client.json["edges"] and 0 not in client.json["edges"] for client in moves)
 
 
 HOSTILE = (

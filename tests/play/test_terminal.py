@@ -199,21 +199,3 @@ def test_a_game_to_go_on_with_has_the_board_asked_for(tmp_path):
     ):
         with pytest.raises(InputError, match=f"^{field}"):
             choose(*given)
-
-
-def test_a_player_that_compiles_is_waited_for_unless_the_solver_answers():
-    """The exact answer is a move of perfect play; the player itself would draw another edge."""
-    asked = []
-
-    def compile_and_draw(keys, state) -> Choice:
-        asked.append(keys)
-        return draw_lowest(keys, state)
-
-    for exact in (True, False):
-        player = Player("slow", compile_and_draw)
-        entries = iter(["quit"])
-        sides = Side("AI", player), Side("you")
-        setup = Setup(sides, lambda _, rest=entries: next(rest), lambda _: None, exact=exact)
-        game = play_game(RecordedGame(1, 2), setup)
-        assert bool(asked) == (not exact)
-        assert game.moves == ((solve(PAIR, []).best[0],) if exact else (0,))
