@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,9 +27,7 @@ from jaxzero.runs.source import Source
 from jaxzero.runs.weights import LoadedAgent
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)
-# The default players.
-WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
-OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # default names, which `saver` replaces
+WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"  # the default players
 
 
 def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> None:
@@ -44,10 +41,7 @@ def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> No
     game = choose_game(options.load, options.rows, options.cols, boards)
     board = game.board
     if save is not None and mode != "dual":
-        try:  # not every format holds every game
-            write_game(game, format_of_file(save))
-        except InputError as error:
-            raise InputError(f"save: {save}: {error}") from error
+        write_game(game, format_of_file(save))  # not every format holds every game
     agent, agent2 = (
         source and fitted(source, one, board, temperature)
         for source, one in zip(sources, loaded, strict=True)
@@ -60,11 +54,12 @@ def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> No
     name2 = options.player2 or (None if source2 else "perfect")
     player2 = choose_player("player2", name2, board, agent2 or agent)
     check_used(temperature, None if source2 else source, player, player2)
-    if source2 and not player2.name.startswith(LEARNT):
-        raise InputError(f"{source2.field}: {source2.name} needs a player2 with a network")
+    check_used(0.0, source2, player2)
     if mode == "dual":
         check_opening("opening_plies", options.opening_plies, board)
-    players = get_ready(player), get_ready(player2)
+    players = player, player2
+    for one in players:
+        programs_of(one, board).get()
     if mode == "ai":
         return show_game(game, save, players, seed)
     return report_match(board, players, options.games, options.opening_plies, seed, save)
@@ -93,13 +88,6 @@ def check_used(temperature: float, source: Source | None, *players: Player) -> N
         raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
     if source and not any(name.startswith(LEARNT) for name in names):
         raise InputError(f"{source.field}: {source.name} needs a player with a network")
-
-
-def get_ready(player: Player) -> Player:
-    """Return the player, ready to move. Raises: InputError."""
-    with working(f"getting {player.name} ready"):
-        programs_of(player, player.board).get()
-    return player
 
 
 def choose_game(
@@ -136,11 +124,11 @@ def load_game(
 
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[RecordedGame], None]:
-    """Return a function that writes a game, which continues `game`, to the file `path`."""
-    names = tuple(
-        side.name if not known or OWN_NAME.fullmatch(known) else known
-        for known, side in zip(game.names, sides, strict=True)
-    )
+    """Return a function that writes a game, which continues `game`, to the file `path`.
+
+    Sides without a name in `game` get one.
+    """
+    names = tuple(known or side.name for known, side in zip(game.names, sides, strict=True))
 
     def save(played: RecordedGame) -> None:
         if path is not None:

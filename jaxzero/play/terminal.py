@@ -150,8 +150,7 @@ def hint(game: RecordedGame, setup: Setup) -> str:
     except InputError:  # the board is too large for the solver
         best = ()
     if best:
-        why = "the best edge" if len(best) == 1 else f"one of {len(best)} best edges"
-        return f"hint: {edge_name(game.board, best[0])} ({why}, proven)"
+        return f"hint: {edge_name(game.board, best[0])} (a best edge, proven)"
     player = next(side.player for side in setup.sides if side.player)
     edge = setup.choose(player, game)
     return f"hint: {edge_name(game.board, edge)} (what {player.name} would draw)"
@@ -185,11 +184,9 @@ def turn_text(before: RecordedGame, after: RecordedGame, sides: Sides) -> str:
 
 
 def result_text(game: RecordedGame, sides: Sides) -> str:
-    """Return one line with the result; the person's boxes come first, else the winner's."""
+    """Return one line with the result; the winner's boxes come first."""
     first, second = game.score
     if first == second:
         return f"The game is a draw, {first} : {second}."
-    winner, (less, more) = sides[first < second], sorted((first, second))
-    if not any(side.is_person for side in sides):
-        return f"{winner.name} wins {more} : {less}."
-    return f"You win {more} : {less}." if winner.is_person else f"You lose {less} : {more}."
+    winner = sides[first < second].name
+    return f"The winner is {winner}, {max(first, second)} : {min(first, second)}."

@@ -95,11 +95,11 @@ def test_a_whole_game_with_its_score():
         "AI (lowest) draws h1,1",
         "AI (lowest) draws v0,0, v0,2 and closes 2 boxes",
     ]
-    assert lines[-1] == "You lose 0 : 2."
+    assert lines[-1] == "The winner is AI (lowest), 2 : 0."
     game, lines = play(PAIR, "h0,1", "h1,1", "5", "6", sides=SIDES[::-1])
     assert game.moves == (0, 1, 2, 3, 4, 5, 6) and game.owners == {0: 1, 1: 1}
     assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines, "who closes a box goes on"
-    assert lines[-1] == "You win 2 : 0."
+    assert lines[-1] == "The winner is you, 2 : 0."
 
 
 def test_undo_returns_to_the_previous_decision_exactly():
@@ -141,7 +141,7 @@ def test_without_a_proof_the_hint_is_what_the_opponent_would_draw(size):
 
 def test_two_players_are_shown_turn_by_turn():
     game, lines = play(PAIR, sides=(Side("A", LOWEST), Side("B", LOWEST)))
-    assert game.is_over and lines[-1] == "B (lowest) wins 2 : 0."
+    assert game.is_over and lines[-1] == "The winner is B (lowest), 2 : 0."
     boards, turns = (sum(sign in line for line in lines) for sign in ("  +", " draws "))
     assert boards == 2 * (turns + 1)
 
