@@ -178,15 +178,3 @@ def test_others_have_their_turn_between_slices():
             over.set()
 
     anyio.run(run)
-
-
-def test_who_neither_asks_nor_reads_in_time_loses_its_place(monkeypatch):
-    monkeypatch.setattr(server, "PATIENCE", 0.2)
-    monkeypatch.setattr(server, "MAX_WAITING", 1)
-    monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
-    monkeypatch.setattr(Programs, "ready", True)
-    app, slow, deaf = make_app(), Client("/api/analyse", GAME), Client("/api/analyse", GAME)
-    slow.sends_all = deaf.reads = False
-    assert anyio.run(slow.ask, app).status == 408
-    anyio.run(deaf.ask, app)
-    assert ask(app).lines[-1]["stage"] == "done"
