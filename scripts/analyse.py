@@ -134,10 +134,11 @@ def files_of(folder: Path) -> list[Path]:
 
 def review_file(path: Path, options: Namespace, agent: Agent, source: Source) -> Reviewed:
     """Return the review of the game of one file. Raises: InputError naming the file."""
+    from jaxzero.play.modes import load_game
     from jaxzero.play.review import Reviewed, review
     from jaxzero.runs.resize import resize
 
-    game = read_game_of("game", path, options, agent)
+    game = load_game("game", path, options.rows, options.cols, agent.network.board)
     if not game.moves:
         raise InputError(f"game: {path} holds no moves")
     agent = resize(agent, game.board, f"game: {path}: {source.field} {source.name}")
@@ -146,24 +147,15 @@ def review_file(path: Path, options: Namespace, agent: Agent, source: Source) ->
         return Reviewed(game, tuple(review(agent, game, **limits)))
 
 
-def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> RecordedGame:
-    """Return the game of a file; --rows and --cols give the board that it must hold.
-
-    Raises: InputError.
-    """
-    from jaxzero.play.modes import load_game
-
-    return load_game(field, path, options.rows, options.cols, agent.network.board)
-
-
 def read_position(options: Namespace, agent: Agent) -> RecordedGame:
     """Return the game of --load, else the position without moves. Raises: InputError."""
     from jaxzero.game import drawn_of
     from jaxzero.game.records import RecordedGame
+    from jaxzero.play.modes import load_game
     from jaxzero.runs.resize import asked_board
 
     if options.load:
-        return read_game_of("load", options.load, options, agent)
+        return load_game("load", options.load, options.rows, options.cols, agent.network.board)
     board = asked_board(options.rows, options.cols, agent.network.board)
     drawn = drawn_of(board, options.position or "")
     return RecordedGame(board.rows, board.cols, start=tuple(np.flatnonzero(drawn).tolist()))

@@ -209,7 +209,10 @@ def write_game(game: RecordedGame, name: str) -> str:
     if name not in FORMATS:
         raise InputError(f"format: {name[:40]!r} is unknown (known: {', '.join(FORMATS)})")
     if name == "text":
-        return _write_edges(game)
+        if game.start:
+            raise InputError("format: text holds games from an empty board, not a start position")
+        edges = " ".join(edge_name(game.board, edge) for edge in game.moves)
+        return f"# {game.board}\n{edges}".rstrip() + "\n"
     content = _to_ccgc(game) if name == "ccgc" else game.to_json()
     return json.dumps(content, ensure_ascii=False) + "\n"
 
@@ -232,13 +235,6 @@ def _read_edges(text: str, board: DotsAndBoxes | None) -> RecordedGame:
     except InputError as error:
         raise InputError(f"text: {error}") from error
     return RecordedGame(board.rows, board.cols, moves=tuple(moves))
-
-
-def _write_edges(game: RecordedGame) -> str:
-    if game.start:
-        raise InputError("format: text holds games from an empty board, not a start position")
-    edges = " ".join(edge_name(game.board, edge) for edge in game.moves)
-    return f"# {game.board}\n{edges}".rstrip() + "\n"
 
 
 def _read_ccgc(content: dict[str, Any]) -> RecordedGame:

@@ -226,10 +226,7 @@ async def compiled(queue: Queue, waits: Iterator[float]) -> None:
 
 
 async def lines_in_turn(queue: Queue, found: Iterator[Answer]) -> AsyncIterator[str]:
-    """Yield answers as lines; each is computed when it is this stream's turn.
-
-    A line equal to the line before is left out.
-    """
+    """Yield answers as lines, each computed in this stream's turn; leave out repeated lines."""
     last = None
     try:
         with closing(found), queue.place():

@@ -57,14 +57,6 @@ def _obey(engine: Session, name: str, arguments: list[str]) -> str:
     return COMMANDS[name](engine, *arguments) or ""
 
 
-def _known_command(_engine: Session, name: str = "", *_more: str) -> str:
-    return str(name in COMMANDS).lower()
-
-
-def _clear_board(engine: Session) -> None:
-    engine.new_game()
-
-
 def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
     sides = rows, rows if cols is None else cols
     if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
@@ -90,10 +82,6 @@ def _genmove(engine: Session, colour: str = "") -> str:
         raise InputError(f"arguments: {colour!r} of genmove must be b or w")
     _check_turn(engine.game, player)
     return _names(engine, engine.play_turn())
-
-
-def _undo(engine: Session) -> str:
-    return _names(engine, engine.undo())
 
 
 def _names(engine: Session, edges: list[int]) -> str:
@@ -129,20 +117,12 @@ def _analyze(engine: Session) -> str:
     return json.dumps(to_json(found))
 
 
-def _score(engine: Session) -> str:
-    return "{} {}".format(*engine.game.score)
-
-
 def _final_score(engine: Session) -> str:
     if not engine.game.is_over:
         raise InputError("final_score: the game is not over; score counts the boxes so far")
     first, second = engine.game.score
     ahead = first - second
     return f"{'B' if ahead > 0 else 'W'}+{abs(ahead)}" if ahead else "0"
-
-
-def _komi(_engine: Session, points: str) -> None:
-    """Ignore the komi that tools for Go send."""
 
 
 def _time_settings(engine: Session, seconds: str, overtime: str, turns: str) -> None:
@@ -184,18 +164,18 @@ COMMANDS: dict[str, Callable[..., str | None]] = {
     "name": lambda *_: "jaxzero",
     "version": lambda *_: __version__,
     "list_commands": lambda *_: "\n".join(COMMANDS),
-    "known_command": _known_command,
-    "clear_board": _clear_board,
+    "known_command": lambda _engine, name="", *_: str(name in COMMANDS).lower(),
+    "clear_board": lambda engine: engine.new_game(),
     "boardsize": _boardsize,
     "play": _play,
     "genmove": _genmove,
-    "undo": _undo,
+    "undo": lambda engine: _names(engine, engine.undo()),
     "showboard": _showboard,
     "time_settings": _time_settings,
     "time_left": _time_left,
-    "komi": _komi,
+    "komi": lambda _engine, points: None,  # tools for Go send it
     "analyze": _analyze,
-    "score": _score,
+    "score": lambda engine: "{} {}".format(*engine.game.score),
     "final_score": _final_score,
     "quit": _quit,
 }

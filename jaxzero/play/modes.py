@@ -107,7 +107,7 @@ def choose_game(
 def load_game(
     field: str, path: Path, rows: int | None, cols: int | None, default: DotsAndBoxes
 ) -> RecordedGame:
-    """Return the game of the file `path`, which the option `field` names.
+    """Return the game of a file.
 
     A list of edges without a size gets the board of `rows` and `cols`, else `default`.
     Raises: InputError, also for a game on another board than that of `rows` and `cols`.
@@ -124,10 +124,7 @@ def load_game(
 
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[RecordedGame], None]:
-    """Return a function that writes a game, which continues `game`, to the file `path`.
-
-    Sides without a name in `game` get one.
-    """
+    """Return a function that writes a continuation of `game` to a file, with names of the sides."""
     names = tuple(known or side.name for known, side in zip(game.names, sides, strict=True))
 
     def save(played: RecordedGame) -> None:

@@ -179,9 +179,7 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
         check_cancelled()
         board, order = BOARDS[number], []
         neighbours = box_neighbours(board).tolist()
-        sides = [0] * board.num_boxes + [
-            -board.num_edges
-        ]  # drawn sides; the outside never fills up
+        sides = [0] * board.num_boxes + [-board.num_edges]  # the outside never fills up
         for edge in rng.permutation(board.num_edges).tolist():
             one, other = neighbours[edge]
             if sides[one] < 2 and sides[other] < 2:

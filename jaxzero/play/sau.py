@@ -118,11 +118,9 @@ def sau_edges(board: DotsAndBoxes, said: list[str]) -> list[int]:
 
 
 def sau_names(board: DotsAndBoxes) -> list[str]:
-    """Return the names of all edges in the order of their numbers."""
-    return [sau_name(*place_of(board, edge)) for edge in range(board.num_edges)]
-
-
-def sau_name(kind: str, row: int, col: int) -> str:
-    """Name an edge for the platform: A, row, column if horizontal, else B, column, row."""
-    first, second = (row, col) if kind == "h" else (col, row)
-    return ("A" if kind == "h" else "B") + ascii_uppercase[first] + ascii_uppercase[second]
+    """Name all edges: A, row, column if horizontal, else B, column, row."""
+    names = []
+    for kind, row, col in (place_of(board, edge) for edge in range(board.num_edges)):
+        row, col = ascii_uppercase[row], ascii_uppercase[col]
+        names.append(f"A{row}{col}" if kind == "h" else f"B{col}{row}")
+    return names

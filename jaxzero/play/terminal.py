@@ -100,10 +100,7 @@ def _decide(game: RecordedGame, setup: Setup) -> RecordedGame:
 
 
 def find_entry(board: DotsAndBoxes, entry: str) -> int | str:
-    """Return the edge or the command that an entry names.
-
-    Raises: ValueError, with the entry, for anything else.
-    """
+    """Return the edge or the command that an entry names. Raises: InputError for others."""
     word = entry.strip().lower()
     word = _SHORT.get(word, word)
     if word in WORDS:
