@@ -162,6 +162,9 @@ DIALOGUES = {
         ("3 komi 6.5", ["=3"]),
         ("# a comment", []),
         ("4 genmov", ["?4 *"]),
+        ("list_commands", ["= protocol_version"]),
+        ("showboard", ["="]),
+        ("analyze", ["= {*}"]),
         ("play b h0,0 h0,1", ["? *"]),  # a turn has passed after one edge
         ("play B H0,0", ["="]),
         ("genmove b", ["? *"]),
@@ -234,16 +237,7 @@ def turn_of(engine: Session, protocol: str, before: RecordedGame) -> str:
 
 
 def test_a_process_answers_every_line_once():
-    lines = [
-        "name",
-        "5 play b \udcff",
-        "play b h0,0",
-        "",
-        "genmove w",
-        "x" * 10_000,
-        "quit",
-        "name",
-    ]
+    lines = ["name", "5 play b \udcff", "", "genmove b", "x" * 10_000, "quit", "name"]
     command = ["scripts/engine.py", "--protocol", "gtp", "--weights", "2x2", "--seconds", "0.02"]
     done = subprocess.run(
         [sys.executable, *command],
@@ -251,7 +245,7 @@ def test_a_process_answers_every_line_once():
         capture_output=True,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
-    assert done.stdout.count(b"\n\n") == 6  # nothing after `quit` has an answer
+    assert done.stdout.count(b"\n\n") == 5  # nothing after `quit` has an answer
 
 
 def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, monkeypatch):
@@ -312,15 +306,6 @@ def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
     assert engine.full is None and not engine.clocks
     # A decision without main time uses overtime, but never all of it.
     assert 0 < Clock(0.0, 10.0).for_decision(40, 16) < 10.0 < Clock(900.0, 1.0).for_decision(40, 16)
-
-
-def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
-    """In GTP an empty line ends an answer."""
-    monkeypatch.setattr("jaxzero.play.gtp.ANALYSIS_SIMULATIONS", 8)
-    for command in ("showboard", "play h0,0", "showboard", "list_commands", "analyze", "score"):
-        (said,) = gtp(engine, command)
-        assert said.startswith("= ") or said == "=\n"
-        assert "" not in [line.strip() for line in said[2:-1].splitlines()[1:]], said
 
 
 def test_rules_decide_while_the_engine_compiles_and_that_is_said(gate, monkeypatch):
@@ -390,8 +375,7 @@ def test_a_turn_that_has_not_passed_is_refused(engine):
     assert said.startswith("error move: ") and len(engine.game.moves) == 3
 
 
-@pytest.mark.parametrize("games", [30, pytest.param(1000, marks=pytest.mark.slow)])
-def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
+def test_many_games_at_short_clocks_never_flag(monkeypatch):
     """Each decision takes all the time it has, plus a random delay of the machine."""
     rng, now = np.random.default_rng(0), SimpleNamespace(seconds=0.0)
     clock = SimpleNamespace(monotonic=lambda: now.seconds)
@@ -404,7 +388,7 @@ def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
         return int(rng.choice(np.flatnonzero(~drawn)))
 
     monkeypatch.setattr(expert, "decide", use_all_the_time)
-    for number in range(games):
+    for number in range(30):
         side = 5 if number % 20 == 0 else 2 + number % 2
         agent = SimpleNamespace(network=SimpleNamespace(board=DotsAndBoxes(side, side)))
         session = Session(agent, 2.0, Clock(float(rng.choice([1.5, 3.0, 10.0, 900.0]))))

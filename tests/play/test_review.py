@@ -49,17 +49,15 @@ def test_tallies_add_up_and_perfect_play_loses_nothing():
     careless = reviewed([*range(12)])
     phases = [line.phase for line in careless.lines[:-1]]
     assert [phases.count(name) for name in PHASES] == [5, 1, 6], "by hand"
-    for found in (perfect, careless):
-        tallies = [found.tallies(player) for player in (0, 1)]
-        assert sum(tally["all"].moves for tally in tallies) == 12
-        for tally in tallies:
-            parts = [tally[name] for name in PHASES]
-            for field in ("moves", "mistakes", "lost"):
-                assert sum(getattr(part, field) for part in parts) == getattr(tally["all"], field)
-            whole = tally["all"]
-            assert whole.accuracy == round(1 - whole.mistakes / whole.moves, 4)
+    tallies = [careless.tallies(player) for player in (0, 1)]
+    assert sum(tally["all"].moves for tally in tallies) == 12
+    for tally in tallies:
+        whole, parts = tally["all"], [tally[name] for name in PHASES]
+        for field in ("moves", "mistakes", "lost"):
+            assert sum(getattr(part, field) for part in parts) == getattr(whole, field)
+        assert whole.accuracy == round(1 - whole.mistakes / whole.moves, 4)
     assert all(perfect.tallies(player)["all"].mistakes == 0 for player in (0, 1))
-    assert sum(careless.tallies(player)["all"].mistakes for player in (0, 1)) > 0
+    assert sum(tally["all"].mistakes for tally in tallies) > 0
 
 
 def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypatch):
