@@ -230,10 +230,9 @@ def train(
 
     `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
     `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
-    metrics; if it returns True, the training ends. Without `on_iteration` a line is printed. Ctrl-C
-    ends the training after its iteration and returns the network so far. Without `run_dir` no file
-    is written. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues the
-    run in that folder.
+    metrics, and a line is printed without it; if it returns True or after Ctrl-C, the training
+    ends. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues it;
+    without `run_dir` no file is written.
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """

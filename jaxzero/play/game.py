@@ -1,4 +1,4 @@
-"""Represent a game on the host: its two sides, and the turns of players."""
+"""Let players and people draw in a game on the host: its two sides, and their turns."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def draw_turn(game: RecordedGame, choose_edge: Callable[[RecordedGame], int]) ->
 
 def warm_up(player: Player, board: DotsAndBoxes) -> None:
     """Compile the programs of a player on a board. Raises: InputError if it cannot play there."""
-    # A position with one undrawn edge has the shortest search.
-    choose(player, RecordedGame(board.rows, board.cols, moves=tuple(range(board.num_edges - 1))), 0)
+    all_but_one = tuple(range(board.num_edges - 1))  # leaves the shortest search
+    choose(player, RecordedGame(board.rows, board.cols, moves=all_but_one), 0)
 
 
 def programs_of(player: Player, board: DotsAndBoxes) -> Programs:
