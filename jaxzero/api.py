@@ -19,7 +19,8 @@ from jaxzero import config as settings_of
 from jaxzero.cli import load_config
 from jaxzero.config import BoardSide, Config, build_config, dotted
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
+from jaxzero.game import DotsAndBoxes, drawn_of
+from jaxzero.game.text import to_python
 from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
@@ -102,31 +103,11 @@ class Engine:
 
     def drawn(self, position: Position) -> np.ndarray:
         """Return the drawn edges of a position: [A] bool. Raises: InputError."""
-        board = self.board
-        try:
-            if isinstance(position, str):
-                edges = parse_edges(board, position)
-            else:
-                entries = _entries(position)
-                if entries and all(isinstance(entry, bool) for entry in entries):
-                    if len(entries) != board.num_edges:
-                        raise ValueError(f"{len(entries)} booleans must be {board.num_edges}")
-                    return np.array(entries)
-                edges = [_edge(board, entry) for entry in entries]
-        except ValueError as error:
-            raise InputError(f"position: {error}") from error
-        drawn = np.zeros(board.num_edges, bool)
-        drawn[edges] = True
-        if drawn.sum() < len(edges):  # as in a mask of zeros and ones, of drawn or of legal edges
-            raise InputError(
-                f"position: {edges} names an edge twice; a position is the drawn "
-                f"edges, each once, or {board.num_edges} booleans, True where an edge is drawn"
-            )
-        return drawn
+        return drawn_of(self.board, position)
 
     def _boards(self, positions: Iterable[Position]) -> list[np.ndarray]:
         """Return the drawn edges of each position. Raises: InputError, also if no edge is left."""
-        positions = _plain(positions)
+        positions = to_python(positions)
         # A text is one position; a set has no order.
         if isinstance(positions, str | Set | Mapping) or not isinstance(positions, Iterable):
             raise InputError(f"positions: {positions!r} must be a list of positions")
@@ -158,29 +139,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
 
 def _number(name: str, value: Any, kind: type) -> int | float:
     """Return a plain number in the range of `kind`. Raises: InputError."""
-    return settings_of.check_number(name, _plain(value), kind)
-
-
-def _plain(value: Any) -> Any:
-    """Return an array or a number of NumPy or JAX as a list or as Python's own number."""
-    return np.asarray(value).tolist() if hasattr(value, "__array__") else value
-
-
-def _entries(position: Any) -> list:
-    """Return the entries of a list, a set, an iterator or an array as Python's own numbers."""
-    position = _plain(position)
-    # The entries of a text would be letters, those of bytes their codes.
-    refused = isinstance(position, Mapping | str | bytes | bytearray)
-    if refused or not isinstance(position, Iterable):
-        raise ValueError(f"{position!r} must be a list of drawn edges")
-    return [_plain(entry) for entry in position]
-
-
-def _edge(board: DotsAndBoxes, entry: Any) -> int:
-    """Return the number of the edge that an entry names. Raises: ValueError."""
-    if isinstance(entry, bool) or not isinstance(entry, int | str):
-        raise ValueError(f"{entry!r} must be the number or name of an edge: 7 or h2,1")
-    return parse_edge(board, str(entry))
+    return settings_of.check_number(name, to_python(value), kind)
 
 
 def number_within(name: str, value: Any, least: float, most: float) -> int | float:
@@ -253,7 +212,7 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
     content = asdict(config)
     for name, value in dotted(settings):
         section, _, leaf = name.rpartition(".")
-        (content.setdefault(section, {}) if section else content)[leaf] = _plain(value)
+        (content.setdefault(section, {}) if section else content)[leaf] = to_python(value)
     return build_config(content)
 
 
@@ -269,10 +228,9 @@ def train(
 
     `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
     `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
-    metrics; if it returns True, the training ends. Without `on_iteration` a line is printed. Ctrl-C
-    ends the training after its iteration and returns the network so far. Without `run_dir` no file
-    is written. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues the
-    run in that folder.
+    metrics, and a line is printed without it; if it returns True or after Ctrl-C, the training
+    ends. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues it;
+    without `run_dir` no file is written.
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """

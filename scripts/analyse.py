@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from jsonargparse import ArgumentParser, Namespace
 from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from jaxzero.cli import Source
     from jaxzero.game.records import RecordedGame
     from jaxzero.network.agent import Agent
-    from jaxzero.play.game import Record
-    from jaxzero.play.review_report import Reviewed
+    from jaxzero.play.review import Reviewed
 
 
 def analyse_parser() -> ArgumentParser:
@@ -79,17 +79,17 @@ def main(arguments: list[str]) -> None:
     from jaxzero.runs.resize import resize
 
     agent = source.load().agent
-    record = read_record(options, agent)
-    agent = resize(agent, record.board, f"{source.field}: {source.name}")
-    if record.is_over:
+    game = read_position(options, agent)
+    agent = resize(agent, game.board, f"{source.field}: {source.name}")
+    if game.is_over:
         raise InputError("position: no edge is left")
     with working("analysing"):
-        found = analyse(agent, record.drawn, record.margin, options.simulations, options.seconds)
+        found = analyse(agent, game.drawn, game.margin, options.simulations, options.seconds)
     content = json.dumps(to_json(found))
     if options.json == "-":
         print(content)
         return
-    print(format_analysis(record, found))
+    print(format_analysis(game, found))
     if options.json:
         write_text(Path(options.json), content + "\n")
 
@@ -99,7 +99,7 @@ def review_games(options: Namespace, source: Source) -> None:
 
     Raises: InputError. If files of a folder cannot be reviewed, the others are reviewed first.
     """
-    from jaxzero.play.review_report import format_review, format_summary, to_json
+    from jaxzero.play.review import format_review, format_summary, to_json
 
     agent, failed, reviews = source.load().agent, 0, {}
     is_folder, text = options.game.is_dir(), options.json != "-"
@@ -140,46 +140,31 @@ def files_of(folder: Path) -> list[Path]:
 
 def review_file(path: Path, options: Namespace, agent: Agent, source: Source) -> Reviewed:
     """Return the review of the game of one file. Raises: InputError naming the file."""
-    from jaxzero.play.game import Record
-    from jaxzero.play.review import review
-    from jaxzero.play.review_report import Reviewed
+    from jaxzero.play.modes import load_game
+    from jaxzero.play.review import Reviewed, review
     from jaxzero.runs.resize import resize
 
-    game = read_game_of("game", path, options, agent)
+    game = load_game("game", path, options.rows, options.cols, agent.network.board)
     if not game.moves:
         raise InputError(f"game: {path} holds no moves")
     agent = resize(agent, game.board, f"game: {path}: {source.field} {source.name}")
-    record = Record(game.board, game.moves, game.start)
     limits = {"simulations": options.simulations, "seconds": options.seconds}
     with working(f"reviewing {path.name}"):
-        return Reviewed(game, tuple(review(agent, record, **limits)))
+        return Reviewed(game, tuple(review(agent, game, **limits)))
 
 
-def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> RecordedGame:
-    """Return the game of a file; --rows and --cols give the board that it must hold.
-
-    Raises: InputError.
-    """
-    from jaxzero.play.modes import load_game
-
-    return load_game(field, path, options.rows, options.cols, agent.network.board)
-
-
-def read_record(options: Namespace, agent: Agent) -> Record:
+def read_position(options: Namespace, agent: Agent) -> RecordedGame:
     """Return the game of --load, else the position without moves. Raises: InputError."""
-    from jaxzero.game import parse_edges
-    from jaxzero.play.game import Record
+    from jaxzero.game import drawn_of
+    from jaxzero.game.records import RecordedGame
+    from jaxzero.play.modes import load_game
     from jaxzero.runs.resize import asked_board
 
     if options.load:
-        game = read_game_of("load", options.load, options, agent)
-        return Record(game.board, game.moves, game.start)
+        return load_game("load", options.load, options.rows, options.cols, agent.network.board)
     board = asked_board(options.rows, options.cols, agent.network.board)
-    try:
-        edges = parse_edges(board, options.position or "")
-    except InputError as error:
-        raise InputError(f"position: {error}") from error
-    return Record(board, (), tuple(sorted(edges)))
+    drawn = drawn_of(board, options.position or "")
+    return RecordedGame(board.rows, board.cols, start=tuple(np.flatnonzero(drawn).tolist()))
 
 
 if __name__ == "__main__":

@@ -50,11 +50,14 @@ def main(arguments: list[str]) -> None:
         refuse_given(arguments, ["seconds"], "cannot be combined with --clock")
     source = required_source(options)
     from jaxzero.host.programs import use_compilation_cache
+    from jaxzero.play.botzone import botzone
     from jaxzero.play.engine import Clock, Session
-    from jaxzero.play.protocols import answer
+    from jaxzero.play.gtp import gtp
+    from jaxzero.play.sau import sau
     from jaxzero.runs.resize import asked_board, resize
 
     use_compilation_cache()
+    answer = {"gtp": gtp, "sau": sau, "botzone": botzone}[options.protocol]
     agent = source.load().agent
     board = asked_board(options.rows, options.cols, agent.network.board)
     agent = resize(agent, board, f"{source.field}: {source.name}")
@@ -71,7 +74,9 @@ def main(arguments: list[str]) -> None:
             stream.reconfigure(errors=errors)
     for line in sys.stdin:
         engine.stop_pondering()
-        for reply in answer(options.protocol, engine, line):
+        # Drop control characters, such as a byte order mark, but keep white space.
+        line = "".join(sign for sign in line if sign.isprintable() or sign.isspace())
+        for reply in answer(engine, line):
             print(reply, flush=True)
         if engine.done:
             break

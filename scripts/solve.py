@@ -40,11 +40,11 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.game import edge_name
     from jaxzero.host.memory import process_peak_bytes
-    from jaxzero.solver.solve import describe, parse_position, solve_position
+    from jaxzero.solver.solve import describe, read_position, solve_position
 
     board = GameConfig(options.rows, options.cols).board
     with working(f"solving {what} of {board}"):
-        drawn = parse_position(board, options.position or "")
+        drawn = read_position(board, options.position or "")
         solved = solve_position(board, drawn, options.seconds)
     result = {
         "board": str(board),

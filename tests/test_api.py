@@ -21,9 +21,9 @@ import jaxzero
 from jaxzero.api import Engine
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, initial_state, render
+from jaxzero.game.records import RecordedGame
 from jaxzero.measure.scoring import player_answers
 from jaxzero.measure.suite import table_suite
-from jaxzero.play.game import Record
 from jaxzero.players.players import make_player
 
 BOARD = DotsAndBoxes(2, 2)
@@ -74,7 +74,7 @@ BAD = {
     "no name": ["edge"],
     "a picture": render(BOARD, MASK, labels={}),
     "a state": initial_state(BOARD),
-    "a record": Record(BOARD, (3, 7)),
+    "a game": RecordedGame(2, 2, moves=(3, 7)),
 }
 
 

@@ -25,7 +25,7 @@ from jaxzero.game.rules import (
     split_edges,
     step,
 )
-from jaxzero.game.text import edge_name, parse_edge, parse_edges, render
+from jaxzero.game.text import drawn_of, edge_name, parse_edge, parse_edges, render
 
 __all__ = [
     "DotsAndBoxes",
@@ -38,6 +38,7 @@ __all__ = [
     "boxes_gained",
     "count_sides",
     "discount",
+    "drawn_of",
     "edge_name",
     "edge_permutations",
     "fullest_beside",

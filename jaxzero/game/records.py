@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
 
+import numpy as np
+
 from jaxzero.errors import InputError
-from jaxzero.game.board import play_moves
+from jaxzero.game.board import count_sides, play_moves
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.text import edge_at, edge_name, parse_edge, parse_edges, place_of, plain
 
@@ -25,7 +28,6 @@ LONGEST_TEXT = 2**20  # characters
 LARGEST_SIDE = 20  # rows and columns
 LONGEST_NAME = 200  # characters
 LONGEST_COMMENT = 1000  # characters
-DEEPEST = 100  # variations within variations
 _PIECE = re.compile(r"([rb])\(([a-f])([1-6]),([hv])\)")
 _SIZE = re.compile(r"#? *([0-9]{1,3}) *x *([0-9]{1,3})", re.IGNORECASE)
 
@@ -44,7 +46,7 @@ class Variation:
 
 @dataclass(frozen=True)
 class RecordedGame:
-    """A played game: the player who closes a box moves again, and every edge is drawn once.
+    """A game, played so far: the player who closes a box moves again; every edge is drawn once.
 
     Raises: InputError, with field and value, for data that cannot be a game.
     """
@@ -77,25 +79,69 @@ class RecordedGame:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    @property
+    def draw(self, edge: int) -> RecordedGame:
+        """Return the game with one more move. Raises: InputError for an illegal edge."""
+        if 0 <= edge < self.board.num_edges and self.drawn[edge]:
+            raise InputError(f"edge {edge_name(self.board, edge)} is already drawn")
+        return replace(self, moves=(*self.moves, edge))
+
+    def cut(self, plies: int) -> RecordedGame:
+        """Return the game after its first `plies` moves."""
+        return replace(
+            self,
+            moves=self.moves[:plies],
+            comments=tuple(one for one in self.comments if one[0] <= plies),
+            variations=tuple(one for one in self.variations if one.at <= plies),
+        )
+
+    @cached_property
     def board(self) -> DotsAndBoxes:
         return DotsAndBoxes(self.rows, self.cols)
+
+    @cached_property
+    def drawn(self) -> np.ndarray:
+        """The edges on the board: [A] bool."""
+        drawn = np.zeros(self.board.num_edges, bool)
+        drawn[[*self.start, *self.moves]] = True
+        return drawn
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.drawn.all())
+
+    @property
+    def boxes_left(self) -> int:
+        return int((count_sides(self.board, self.drawn)[:-1] < 4).sum())
+
+    @cached_property
+    def _replayed(self) -> tuple[list[int], dict[int, int]]:
+        return play_moves(self.board, self.start, self.moves)
 
     @property
     def players(self) -> list[int]:
         """The player, 0 or 1, of every move and of the next one."""
-        return play_moves(self.board, self.start, self.moves)[0]
+        return self._replayed[0]
+
+    @property
+    def player(self) -> int:
+        """The side to move, 0 or 1; in a finished game, the side that drew the last edge."""
+        return self.players[-1]
 
     @property
     def owners(self) -> dict[int, int]:
         """The player, 0 or 1, of each closed box that has an owner."""
-        return play_moves(self.board, self.start, self.moves)[1]
+        return self._replayed[1]
 
     @property
     def score(self) -> tuple[int, int]:
         """The boxes of player 0 and of player 1."""
         owners = list(self.owners.values())
         return owners.count(0), owners.count(1)
+
+    @property
+    def margin(self) -> int:
+        """Boxes of the side to move minus the opponent's."""
+        return self.score[self.player] - self.score[1 - self.player]
 
     @classmethod
     def from_json(cls, content: Any) -> RecordedGame:
@@ -116,9 +162,11 @@ class RecordedGame:
             for name in ("start", "moves")
             if name in content
         }
-        line = _Line(board, edges.get("start", ()), edges.get("moves", ()), first=0)
-        lines = _read_lines(line, content)
-        return cls(**{**content, **edges, **lines})
+        game = cls(**{**content, **edges, "comments": (), "variations": ()})
+        try:
+            return replace(game, **_read_lines(board, game.start, game.moves, 0, content))
+        except RecursionError as error:
+            raise InputError("variations: lie too deep within each other") from error
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON; comments and variations only if there are any."""
@@ -161,7 +209,10 @@ def write_game(game: RecordedGame, name: str) -> str:
     if name not in FORMATS:
         raise InputError(f"format: {name[:40]!r} is unknown (known: {', '.join(FORMATS)})")
     if name == "text":
-        return _write_edges(game)
+        if game.start:
+            raise InputError("format: text holds games from an empty board, not a start position")
+        edges = " ".join(edge_name(game.board, edge) for edge in game.moves)
+        return f"# {game.board}\n{edges}".rstrip() + "\n"
     content = _to_ccgc(game) if name == "ccgc" else game.to_json()
     return json.dumps(content, ensure_ascii=False) + "\n"
 
@@ -184,13 +235,6 @@ def _read_edges(text: str, board: DotsAndBoxes | None) -> RecordedGame:
     except InputError as error:
         raise InputError(f"text: {error}") from error
     return RecordedGame(board.rows, board.cols, moves=tuple(moves))
-
-
-def _write_edges(game: RecordedGame) -> str:
-    if game.start:
-        raise InputError("format: text holds games from an empty board, not a start position")
-    edges = " ".join(edge_name(game.board, edge) for edge in game.moves)
-    return f"# {game.board}\n{edges}".rstrip() + "\n"
 
 
 def _read_ccgc(content: dict[str, Any]) -> RecordedGame:
@@ -258,53 +302,42 @@ def _lines_to_json(line: RecordedGame | Variation) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True)
-class _Line:
-    """The game or variation to which the comments and variations being read belong."""
+def _read_lines(
+    board: DotsAndBoxes,
+    start: tuple[int, ...],
+    moves: tuple[int, ...],
+    first: int,
+    content: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the comments and the variations of a line of moves, none before its move `first`."""
 
-    board: DotsAndBoxes
-    start: tuple[int, ...]
-    moves: tuple[int, ...]  # from the start of the game to the end of this line
-    first: int  # fewest moves before a comment or a variation of this line
-    name: str = ""  # prefix of its field names in error messages
-    depth: int = 0
+    def comment(ply: Any, text: Any) -> tuple[int, str]:
+        # Python refuses to read numbers of more than 4,300 digits.
+        ply = int(ply) if str(ply).isascii() and str(ply).isdigit() and len(str(ply)) < 9 else ply
+        _check_whole("comments", ply, first, len(moves))
+        return ply, _one_line("comments", text, LONGEST_COMMENT)
 
+    def variation(found: Any) -> Variation:
+        names = {"at", "moves", "comments", "variations"}
+        if not isinstance(found, dict) or not {"at", "moves"} <= set(found) <= names:
+            raise InputError(f"{shown(found)} must be an object with at and moves")
+        at = found["at"]
+        _check_whole("at", at, first, len(moves))
+        own = tuple(_numbered("moves", board, edge) for edge in _listed("moves", found["moves"]))
+        _check_edges(board, "moves", own, start + moves[:at])
+        return Variation(at, own, **_read_lines(board, start, moves[:at] + own, at + 1, found))
 
-def _read_lines(line: _Line, content: dict[str, Any]) -> dict[str, Any]:
-    """Return the comments and the variations of a line. Raises: InputError."""
     comments = content.get("comments", {})
     if not isinstance(comments, dict):
-        raise InputError(f"{line.name}comments: {shown(comments)} must be an object")
-    variations = _listed(f"{line.name}variations", content.get("variations", []))
-    return {
-        "comments": tuple(_read_comment(line, *comment) for comment in comments.items()),
-        "variations": tuple(_read_variation(line, *one) for one in enumerate(variations)),
-    }
-
-
-def _read_comment(line: _Line, ply: Any, text: Any) -> tuple[int, str]:
-    name = f"{line.name}comments"
-    # Python refuses to read numbers of more than 4,300 digits.
-    ply = int(ply) if str(ply).isascii() and str(ply).isdigit() and len(str(ply)) < 9 else ply
-    _check_whole(name, ply, line.first, len(line.moves))
-    return ply, _one_line(name, text, LONGEST_COMMENT)
-
-
-def _read_variation(line: _Line, number: int, content: Any) -> Variation:
-    name = f"{line.name}variations[{number}]"
-    fields_ = {"at", "moves", "comments", "variations"}
-    if not isinstance(content, dict) or not {"at", "moves"} <= set(content) <= fields_:
-        raise InputError(f"{name}: {shown(content)} must be an object with at and moves")
-    if line.depth >= DEEPEST:
-        raise InputError(f"{name}: lies within more than {DEEPEST} others")
-    at = content["at"]
-    _check_whole(f"{name}.at", at, line.first, len(line.moves))
-    moves = _listed(f"{name}.moves", content["moves"])
-    moves = tuple(_numbered(f"{name}.moves", line.board, edge) for edge in moves)
-    before = line.moves[:at]
-    _check_edges(line.board, f"{name}.moves", moves, line.start + before)
-    inner = _Line(line.board, line.start, before + moves, at + 1, f"{name}.", line.depth + 1)
-    return Variation(at, moves, **_read_lines(inner, content))
+        raise InputError(f"comments: {shown(comments)} must be an object")
+    variations = []
+    for number, found in enumerate(_listed("variations", content.get("variations", []))):
+        try:
+            variations.append(variation(found))
+        except InputError as error:
+            raise InputError(f"variations[{number}]: {error}") from error
+    read = tuple(comment(*entry) for entry in comments.items())
+    return {"comments": read, "variations": tuple(variations)}
 
 
 def _check_edges(board: DotsAndBoxes, name: str, edges: Any, before: tuple = ()) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from reprlib import repr as shown
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +53,52 @@ def edge_at(board: DotsAndBoxes, kind: str, row: int, col: int) -> int | None:
 def plain(text: str) -> str:
     """Return a text with plain letters, digits and commas for those of East Asian keyboards."""
     return unicodedata.normalize("NFKC", text).replace("、", ",")
+
+
+def drawn_of(board: DotsAndBoxes, position: Any) -> np.ndarray:
+    """Return the drawn edges of a position: [A] bool.
+
+    A position is a text for `parse_edges`, the numbers or names of the drawn edges, each once, or A
+    booleans, True where an edge is drawn. Arrays of NumPy and JAX are taken as lists.
+    Raises: InputError for anything else.
+    """
+    try:
+        return _drawn_of(board, to_python(position))
+    except InputError as error:
+        raise InputError(f"position: {error}") from error
+
+
+def _drawn_of(board: DotsAndBoxes, position: Any) -> np.ndarray:
+    if isinstance(position, str):
+        edges = parse_edges(board, position)
+    else:
+        is_list = isinstance(position, Iterable) and not isinstance(
+            position, Mapping | bytes | bytearray
+        )
+        if not is_list:
+            raise InputError(f"{shown(position)} must be a list of drawn edges")
+        entries = [to_python(entry) for entry in position]
+        if entries and all(isinstance(entry, bool) for entry in entries):
+            if len(entries) != board.num_edges:
+                raise InputError(f"{len(entries)} booleans must be {board.num_edges}")
+            return np.array(entries)
+        for entry in entries:
+            if isinstance(entry, bool) or not isinstance(entry, int | str):
+                raise InputError(f"{shown(entry)} must be the number or name of an edge: 7 or h2,1")
+        edges = [parse_edge(board, str(entry)) for entry in entries]
+    drawn = np.zeros(board.num_edges, bool)
+    drawn[edges] = True
+    if drawn.sum() < len(edges):  # as in a mask of zeros and ones, of drawn or of legal edges
+        raise InputError(
+            f"{shown(edges)} has an edge twice; a position is the drawn edges, each once, or "
+            f"{board.num_edges} booleans, True where an edge is drawn"
+        )
+    return drawn
+
+
+def to_python(value: Any) -> Any:
+    """Return an array or a number of NumPy or JAX as a list or as Python's own number."""
+    return np.asarray(value).tolist() if hasattr(value, "__array__") else value
 
 
 def parse_edges(board: DotsAndBoxes, text: str) -> list[int]:

@@ -19,7 +19,7 @@ import numpy as np
 from tabulate import tabulate
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
+from jaxzero.game import DotsAndBoxes, drawn_of, initial_state, random_edge, step
 from jaxzero.host.files import atomic_write
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
@@ -193,7 +193,7 @@ def berlekamp_suite(board: DotsAndBoxes) -> Suite:
     problems = [p for p in problems if (p["rows"], p["cols"]) == (board.rows, board.cols)]
     if not problems:
         raise InputError(f"suite: berlekamp has no problem on a {board} board (3x3, 3x5 and 5x5)")
-    drawn = np.stack([endgame.drawn_edges(board, problem["drawn"]) for problem in problems])
+    drawn = np.stack([drawn_of(board, problem["drawn"]) for problem in problems])
     moves = np.stack([endgame.move_values(board, row) for row in drawn]).astype(np.int8)
     return Suite("berlekamp", board, drawn, moves)
 

@@ -177,14 +177,15 @@ def evaluate_some(
 ) -> Prediction:
     """Evaluate positions [B, A]; positions that are not `needed` [B] bool may get any logits.
 
-    The layers take the needed positions in parts. Inputs are cheap, so all positions get them.
+    The layers take the needed positions in parts. Inputs are cheap, and on a GPU they take hardly
+    longer for many positions than for few, so all positions get them.
     """
 
     def layers(*inputs: jax.Array) -> Logits:
         return network.apply(params, *inputs, method="layers")
 
     inputs = network.apply(params, drawn, found, method="inputs")
-    logits = in_parts(SIZES, layers, inputs, needed)
+    logits = in_parts(SIZES[network.platform], layers, inputs, needed)
     return network.apply(params, drawn, logits, method="predict")
 
 

@@ -16,7 +16,7 @@ from jaxzero.errors import InputError
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
 from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
-from jaxzero.play.game import LARGEST_SIDE, Record
+from jaxzero.play.game import LARGEST_SIDE
 from jaxzero.play.opponents import (
     OWN_NETWORK,
     agent_of,
@@ -46,12 +46,11 @@ def about() -> Answer:
 
 def move(question: Answer) -> Answer:
     """Return the whole turn of the side to move."""
-    record, level = record_of(question), level_of(question)
-    seed = seed_of(question)
-    if record.is_over:
+    game, level, seed = game_of(question), level_of(question), seed_of(question)
+    if game.is_over:
         raise InputError("moves: the game is over")
-    after = play_level(level, record, seed)
-    return {"edges": list(after.moves[len(record.moves) :])}
+    after = play_level(level, game, seed)
+    return {"edges": list(after.moves[len(game.moves) :])}
 
 
 def problem(question: Answer) -> Answer:
@@ -78,17 +77,17 @@ def analyse(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of analyses of its position."""
     simulations = number_within("simulations", question.get("simulations", 256), 0, 1024)
     seconds = number_within("seconds", question.get("seconds", 10), 0, 60)
-    return analyses(record_of(question), simulations, seconds)
+    return analyses(game_of(question), simulations, seconds)
 
 
-def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
+def analyses(game: RecordedGame, simulations: int, seconds: int) -> Iterator[Answer]:
     """Yield analyses, each better than the last, until one proves every edge or all are done.
 
     `preparing` has the seconds of waiting for the compiler so far, or None.
     """
     last: Answer = {"edges": []}
-    agent, programs = agent_of(record.board), analysis_programs(record.board)
-    for found in stages(agent, record.drawn, record.margin, simulations, seconds):
+    agent, programs = agent_of(game.board), analysis_programs(game.board)
+    for found in stages(agent, game.drawn, game.margin, simulations, seconds):
         last = to_json(found)
         if not found.is_exact:
             for waited in programs.waits():
@@ -103,25 +102,19 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
 def review(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of the review of its game."""
     simulations = number_within("simulations", question.get("simulations", 64), 1, 1024)
-    return reviews(record_of(question), simulations)
+    return reviews(game_of(question), simulations)
 
 
-def reviews(record: Record, simulations: int) -> Iterator[Answer]:
+def reviews(game: RecordedGame, simulations: int) -> Iterator[Answer]:
     """Yield the expected result of every position, and the margin that its move lost."""
-    wait = analysis_programs(record.board).waits
-    for line in review_game(agent_of(record.board), record, simulations, wait):
+    wait = analysis_programs(game.board).waits
+    for line in review_game(agent_of(game.board), game, simulations, wait):
         if isinstance(line, ReviewLine):
             yield asdict(line) | {"mistake": line.is_mistake}
         else:
             yield {"preparing": int(line)}
             yield WAIT
     yield {"done": True}
-
-
-def record_of(question: Answer) -> Record:
-    """Return the game of a question as a record. Raises: InputError."""
-    game = game_of(question)
-    return Record(game.board, game.moves, game.start)
 
 
 def game_of(question: Answer) -> RecordedGame:

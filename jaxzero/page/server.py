@@ -7,15 +7,15 @@ computing an answer when its client stops waiting.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
+from anyio import from_thread
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -26,20 +26,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from jaxzero.api import ended_by
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
-from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import web_routes
-from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
+from jaxzero.play.opponents import analysis_programs, programs_of
 from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 MAX_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
-PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
+AT_ONCE = 2  # questions answered at the same time; others wait
+MAX_WAITING = 200  # questions and streams; more are refused
 PAUSE = 0.1  # seconds between two polls
-OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
     # Load nothing from other hosts, and let no page embed this page.
@@ -58,10 +58,9 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         return JSONResponse(answers.about())
 
     async def warm(question: Answer) -> Response:
-        """Answer when a level is compiled, or at once if the exact solver answers for it."""
-        record, level = answers.record_of(question), answers.level_of(question)
-        if not exact_answers(level, record):
-            await compiled(queue, programs_of(level, record.board).waits())
+        """Answer when a level is compiled."""
+        level, board = answers.level_of(question), answers.game_of(question).board
+        await compiled(queue, programs_of(level, board).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:
@@ -131,12 +130,6 @@ class Endpoint:
                     pass
                 group.cancel_scope.cancel()
 
-            async def send_in_time(message) -> None:
-                with anyio.move_on_after(PATIENCE) as waiting:
-                    return await send(message)
-                if waiting.cancelled_caught:
-                    group.cancel_scope.cancel()
-
             try:
                 question = await question_of(Request(scope, receive))
                 group.start_soon(watch)
@@ -147,7 +140,7 @@ class Endpoint:
                 response = JSONResponse({"error": error.detail}, error.status_code)
             except ClientDisconnect:
                 return
-            await response(scope, anyio.sleep_forever, send_in_time)
+            await response(scope, anyio.sleep_forever, send)
             group.cancel_scope.cancel()
 
 
@@ -157,14 +150,10 @@ async def question_of(request: Request) -> Answer:
     if origin and origin.split("//")[-1] != request.headers.get("host"):
         raise HTTPException(403, "requests from pages of other hosts are refused")
     data = bytearray()
-    try:
-        with anyio.fail_after(PATIENCE):
-            async for part in request.stream():
-                data += part
-                if len(data) > MAX_BYTES:
-                    raise HTTPException(413, f"body: more than {MAX_BYTES} bytes")
-    except TimeoutError as error:
-        raise HTTPException(408, f"body: did not come within {PATIENCE:g} seconds") from error
+    async for part in request.stream():
+        data += part
+        if len(data) > MAX_BYTES:
+            raise HTTPException(413, f"body: more than {MAX_BYTES} bytes")
     try:
         found = json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
@@ -184,6 +173,51 @@ class Lines(StreamingResponse):
             await super().stream_response(send)
 
 
+class Queue:
+    """Answer a few questions at a time while a limited number of others wait.
+
+    So the page itself always loads at once. Separate threads compile programs, and a question polls
+    until its programs are ready. A question that no client waits for any more leaves the queue. If
+    it is already being computed, it ends soon.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._turns: anyio.CapacityLimiter | None = None
+
+    async def ask(self, work: Callable, *question: Any) -> Any:
+        """Return the result of `work`, run in a thread when it is this question's turn.
+
+        Other threads stay free for the page. Raises: HTTPException if too many questions wait.
+        """
+        with self.place():
+            return await self.turn(work, *question)
+
+    async def turn(self, work: Callable, *question: Any) -> Any:
+        """Return the result of `work`, run in a thread in turn, for a caller that holds a place.
+
+        Cancelling the task that awaits the result also cancels the work.
+        """
+
+        def answer() -> Any:
+            with ended_by(from_thread.check_cancelled):
+                return work(*question)
+
+        self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running event loop
+        return await anyio.to_thread.run_sync(answer, limiter=self._turns)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Hold a place in the queue. Raises: HTTPException if the queue is full."""
+        if self._waiting >= MAX_WAITING:
+            raise HTTPException(503, f"{MAX_WAITING} questions wait already; try again later")
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+
 async def compiled(queue: Queue, waits: Iterator[float]) -> None:
     """Wait until programs are compiled. Raises: HTTPException if the queue is full."""
     with queue.place(), closing(waits):
@@ -192,10 +226,7 @@ async def compiled(queue: Queue, waits: Iterator[float]) -> None:
 
 
 async def lines_in_turn(queue: Queue, found: Iterator[Answer]) -> AsyncIterator[str]:
-    """Yield answers as lines; each is computed when it is this stream's turn.
-
-    A line equal to the line before is left out.
-    """
+    """Yield answers as lines, each computed in this stream's turn; leave out repeated lines."""
     last = None
     try:
         with closing(found), queue.place():
@@ -213,28 +244,20 @@ def serve(host: str, port: int) -> None:
     """Serve the page until interrupted. Raises: InputError if host or port cannot be used."""
     import uvicorn
 
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_v6 = ":" in host
     try:
+        family = socket.AF_INET6 if is_v6 else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
-    except (OSError, TypeError, UnicodeError) as error:  # the last two: an invalid host name
-        number = getattr(error, "errno", None)
-        why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
-        if number in OF_PORT:
-            raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
-        raise InputError(f"host: {host} cannot be used ({why})") from error
-    hosts = LOOPBACK if host in LOOPBACK else ("*",)
+    except (OSError, OverflowError, TypeError, UnicodeError) as error:  # of the host or the port
+        why = str(error).partition(" (while")[0]
+        raise InputError(f"host, port: {host}, {port} cannot be used ({why})") from error
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
-    port = listening.getsockname()[1]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    shown = f"[{host}]" if is_v6 else host
+    port = listening.getsockname()[1]  # any that is free, for port 0
     print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
     analysis_programs(DEFAULT).begin()
-    config = uvicorn.Config(
-        make_app(hosts),
-        log_level="error",
-        ws="none",
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=1,
-    )
+    app = make_app(LOOPBACK if host in LOOPBACK else ("*",))
+    config = uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1)
     with listening:
         uvicorn.Server(config).run(sockets=[listening])

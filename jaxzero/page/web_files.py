@@ -18,7 +18,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 WEB = Path(__file__).parent / "web"
-COMMENTS = re.compile(r"^ *(/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)  # a sixth of all
 FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -26,7 +25,10 @@ def web_routes() -> list[BaseRoute]:
     """Return the routes of the page, its files and its service worker."""
     paths = sorted(path for path in WEB.rglob("*") if path.is_file())
     names = [path.relative_to(WEB).as_posix() for path in paths]
-    version = version_of(names)
+    content = hashlib.sha256()
+    for name in names:
+        content.update(name.encode() + b"\0" + (WEB / name).read_bytes())
+    version = content.hexdigest()[:8]
     page = re.sub(r'(href|src)="(?=[\w/-]+\.)', rf'\1="v-{version}/', read("index.html"))
     kept = [f"v-{version}/{name}" for name in names if name not in ("index.html", "sw.js")]
     worker = f'const VERSION = "{version}";\nconst FILES = {json.dumps(kept)};\n{read("sw.js")}'
@@ -37,7 +39,7 @@ def web_routes() -> list[BaseRoute]:
     async def service_worker(_request: Request) -> Response:
         return Response(worker, media_type="text/javascript")
 
-    files = {name: sent(name) for name in names}
+    files = {name: read(name) for name in names}
 
     async def file(request: Request) -> Response:
         """Answer with the newest version of a file, whatever version the address names.
@@ -62,16 +64,3 @@ def web_routes() -> list[BaseRoute]:
 
 def read(name: str) -> str:
     return (WEB / name).read_text(encoding="utf-8")
-
-
-def sent(name: str) -> str:
-    """Return the content of a file; scripts lose comments that stand on their own lines."""
-    return COMMENTS.sub("", read(name)) if name.endswith(".js") else read(name)
-
-
-def version_of(names: list[str]) -> str:
-    """Return a short hash of the names and contents of files."""
-    content = hashlib.sha256()
-    for name in names:
-        content.update(name.encode() + b"\0" + (WEB / name).read_bytes())
-    return content.hexdigest()[:8]

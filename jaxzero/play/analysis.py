@@ -21,8 +21,14 @@ from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.host.memory import cores
 from jaxzero.network.agent import Agent
-from jaxzero.play.lines import exact_line, expected_owners
-from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
+from jaxzero.play.looking import (
+    exact_line,
+    expected_owners,
+    line_of_play,
+    look_at,
+    moves_of,
+    structure_of,
+)
 from jaxzero.players.single import think
 from jaxzero.solver.endgame import (
     ILLEGAL,
@@ -194,10 +200,7 @@ def stages(
 def analyse(
     agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
 ) -> Analysis:
-    """Return the last analysis of `stages`.
-
-    Raises: InputError for a finished game.
-    """
+    """Return the last analysis of `stages`. Raises: InputError for a finished game."""
     if drawn.all():
         raise InputError(f"position: no edge is left on a {agent.network.board} board")
     *_, found = stages(agent, drawn, ahead, simulations, seconds)
@@ -222,10 +225,7 @@ def best_edges(found: Analysis) -> list[int]:
 
 
 def prove(board: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Solution | None:
-    """Return the solution of a position [A] bool with its best edges.
-
-    None if it is too large or time ran out.
-    """
+    """Return the solution of a position [A] bool; None if it is too large or time ran out."""
     if not _is_small(board, drawn):
         return None
     with lent_table() as table:

@@ -7,15 +7,15 @@ from typing import Any
 from tabulate import tabulate
 
 from jaxzero.game import edge_name, render
+from jaxzero.game.records import RecordedGame
 from jaxzero.play.analysis import LONG, Analysis
-from jaxzero.play.game import Record
 
 MAX_ROWS = 12  # edges in a table
 
 
-def format_analysis(record: Record, found: Analysis) -> str:
+def format_analysis(game: RecordedGame, found: Analysis) -> str:
     """Return the board, the expected result, the chains, and a table of the best edges."""
-    board, marks = record.board, {box: "AB"[owner] for box, owner in record.owners.items()}
+    board, marks = game.board, {box: "AB"[owner] for box, owner in game.owners.items()}
     rows = [
         (
             edge_name(board, one.edge),
@@ -30,13 +30,13 @@ def format_analysis(record: Record, found: Analysis) -> str:
     ]
     heads = ["edge", "kind", "prior", "visits", "value", "margin lost", ""]
     more = f"and {len(rows) - MAX_ROWS} edges more" if len(rows) > MAX_ROWS else ""
-    lines = [render(board, record.drawn, marks), "", *_summary(record, found), ""]
+    lines = [render(board, game.drawn, marks), "", *_summary(game, found), ""]
     return "\n".join([*lines, tabulate(rows[:MAX_ROWS], heads, disable_numparse=True), more])
 
 
-def _summary(record: Record, found: Analysis) -> list[str]:
-    first, second = record.score
-    lines = [f"A {first} : {second} B, {'AB'[record.player]} to move"]
+def _summary(game: RecordedGame, found: Analysis) -> list[str]:
+    first, second = game.score
+    lines = [f"A {first} : {second} B, {'AB'[game.player]} to move"]
     if found.value is not None:
         win, draw, lose = found.chances
         how, by = f"{found.simulations} simulations", " (the network without search)"
@@ -49,7 +49,7 @@ def _summary(record: Record, found: Analysis) -> list[str]:
     chains = [f"{chain.kind} of {len(chain.boxes)}" for chain in found.chains]
     lines.append(f"safe edges {found.safe}; chains: {', '.join(chains) or 'none'}")
     if found.line:
-        lines.append("line " + " ".join(edge_name(record.board, edge) for edge in found.line))
+        lines.append("line " + " ".join(edge_name(game.board, edge) for edge in found.line))
     return lines
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game.records import RecordedGame
 from jaxzero.game.text import place_of
 from jaxzero.play.engine import Session
-from jaxzero.play.game import Record
 
 KEEP_RUNNING = ">>>BOTZONE_REQUEST_KEEP_RUNNING<<<"
 
@@ -28,10 +28,10 @@ def botzone(engine: Session, line: str) -> list[str]:
     answer: dict[str, Any] = {"response": {"x": -1, "y": -1}}
     try:
         _take_in(engine, line)
-        record = engine.record
-        if record.player == engine.plays and not record.is_over:
-            edge = engine.choose(record)
-            engine.record = record.draw(edge)
+        game = engine.game
+        if game.player == engine.plays and not game.is_over:
+            edge = engine.choose(game)
+            engine.game = game.draw(edge)
             x, y = places(engine.board)[edge]
             answer = {"response": {"x": x, "y": y}}
     except (ValueError, RecursionError) as error:  # `json.dumps` of deeply nested input fails too
@@ -47,14 +47,14 @@ def _take_in(engine: Session, line: str) -> None:
         raise InputError("line: is not JSON") from error
     if not isinstance(said, dict):
         raise InputError("line: must be a JSON object")
-    board, record, plays = engine.board, engine.record, engine.plays
+    board, game, plays = engine.board, engine.game, engine.plays
     if "requests" in said:
         requests, responses = said["requests"], said.get("responses", [])
         if not (isinstance(requests, list) and isinstance(responses, list) and requests):
             raise InputError("requests: must be a list with at least one request")
         asked = [_edge_at(board, request) for request in requests]
         own = [_edge_at(board, response) for response in responses[: len(asked)]]
-        record, plays = Record(board), 0 if asked[0] is None else 1
+        game, plays = RecordedGame(board.rows, board.cols), 0 if asked[0] is None else 1
     else:
         asked, own = [_edge_at(board, said)], []
         if plays is None:
@@ -63,12 +63,12 @@ def _take_in(engine: Session, line: str) -> None:
         for edge, who in zip(turn, (1 - plays, plays), strict=True):
             if edge is None:
                 continue
-            if record.player != who:
+            if game.player != who:
                 raise InputError(f"{edge_name(board, edge)}: the other side was to move")
-            record = record.draw(edge)
-    if record.moves[: len(engine.record.moves)] != engine.record.moves:
+            game = game.draw(edge)
+    if game.moves[: len(engine.game.moves)] != engine.game.moves:
         engine.new_game()  # another game begins, with full clocks
-    engine.record, engine.plays = record, plays
+    engine.game, engine.plays = game, plays
 
 
 def _edge_at(board: DotsAndBoxes, said: Any) -> int | None:

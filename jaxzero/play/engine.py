@@ -17,9 +17,10 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
+from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
 from jaxzero.network.agent import Agent
-from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
+from jaxzero.play.game import LARGEST_SIDE, draw_turn
 from jaxzero.players import expert
 from jaxzero.players.players import choose_by_rules
 from jaxzero.runs.resize import resize
@@ -73,9 +74,9 @@ class Session:
     done: bool = field(init=False, default=False)  # the program asked to quit
     clocks: dict[int, Clock] = field(init=False)  # by player; empty without clocks
     words: deque[str] = field(init=False, default_factory=deque)  # of an incomplete message
-    record: Record = field(init=False)
+    game: RecordedGame = field(init=False)
     plays: int | None = field(init=False)  # the engine's player, if the protocol sets one
-    past: list[Record] = field(init=False)  # records before each turn, for `undo`
+    past: list[RecordedGame] = field(init=False)  # games before each turn, for `undo`
     # Edges that must not begin the next turn; None unless the engine has just sent a turn.
     refused: set[int] | None = field(init=False)
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
@@ -86,7 +87,7 @@ class Session:
 
     @property
     def board(self) -> DotsAndBoxes:
-        return self.record.board
+        return self.game.board
 
     def new_game(self, board: DotsAndBoxes | None = None) -> None:
         """Begin a game with full clocks. Raises: InputError for a board that cannot be played."""
@@ -94,7 +95,7 @@ class Session:
         if max(board.rows, board.cols) > LARGEST_SIDE:
             raise InputError(f"board: {board} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
         resize(self.agent, board, "board: this network")
-        self.record, self.plays = Record(board), None
+        self.game, self.plays = RecordedGame(board.rows, board.cols), None
         self.past, self.refused = [], None
         self.start_clocks(self.full)
 
@@ -107,33 +108,33 @@ class Session:
         """Start compiling the programs for a decision on this board, in a thread."""
         self._programs().begin()
 
-    def go_on(self, record: Record) -> None:
-        """Replace the record by its continuation; `undo` returns to the old record."""
-        self.past.append(self.record)
-        self.record = record
+    def go_on(self, game: RecordedGame) -> None:
+        """Replace the game by its continuation; `undo` returns to the old game."""
+        self.past.append(self.game)
+        self.game = game
 
     def undo(self) -> list[int]:
         """Take back the last turn and return its edges. Raises: InputError."""
         if not self.past:
             raise InputError("undo: there is no move to take back")
-        undone, self.record = self.record.moves, self.past.pop()
-        return list(undone[len(self.record.moves) :])
+        undone, self.game = self.game.moves, self.past.pop()
+        return list(undone[len(self.game.moves) :])
 
     def play_turn(self) -> list[int]:
         """Draw edges until the turn passes or the game is over; return them. Raises: InputError."""
-        if self.record.is_over:
+        if self.game.is_over:
             raise InputError("turn: the game is over")
-        plies = len(self.record.moves)
-        self.go_on(draw_turn(self.record, self.choose))
-        return list(self.record.moves[plies:])
+        plies = len(self.game.moves)
+        self.go_on(draw_turn(self.game, self.choose))
+        return list(self.game.moves[plies:])
 
     def ponder(self) -> None:
         """Start proving the value of the position, if it is near enough to the end of the game.
 
         Call `stop_pondering` before any other method of the session.
         """
-        player, drawn = self._expert(), self.record.drawn
-        provable = expert.may_prove(self.board, drawn) and not self.record.is_over
+        player, drawn = self._expert(), self.game.drawn
+        provable = expert.may_prove(self.board, drawn) and not self.game.is_over
         if not provable or not self._programs().ready:
             return
         # One thread, because the opponent may think on the same machine.
@@ -155,20 +156,20 @@ class Session:
             problem.stop()
             thread.join()
 
-    def choose(self, record: Record) -> int:
+    def choose(self, game: RecordedGame) -> int:
         """Return the edge to draw in an unfinished game; the time comes off the clock."""
-        player, clock = self._expert(), self.clocks.get(record.player)
-        begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
+        player, clock = self._expert(), self.clocks.get(game.player)
+        begin, drawn, seconds = time.monotonic(), game.drawn, self.seconds
         if clock:
-            seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
-        if (count_sides(record.board, drawn)[:-1] == 3).any():
+            seconds = clock.for_decision(int(np.sum(~drawn)), game.boxes_left)
+        if (count_sides(game.board, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
         edge = self._edge_without_compiler(drawn, seconds)
         if edge is None:
             seconds -= time.monotonic() - begin
             hurried = replace(player, seconds=max(LEAST_SECONDS, seconds))
             edge = expert.decide(hurried, drawn)
-        if self.refused and edge in self.refused and record is self.record:
+        if self.refused and edge in self.refused and game is self.game:
             order = expert.preference(player.think(expert.SIMULATIONS[0], drawn), drawn)
             edge = next(edge for edge in order if edge not in self.refused)
         if clock:

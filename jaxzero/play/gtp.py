@@ -13,14 +13,14 @@ from collections.abc import Callable
 from jaxzero import __version__
 from jaxzero.errors import InputError
 from jaxzero.game import edge_name, parse_edge, render
-from jaxzero.play import LONGEST_CLOCK
+from jaxzero.game.records import RecordedGame
 from jaxzero.play.analysis import analyse
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.engine import Clock, Session
-from jaxzero.play.game import Record
 from jaxzero.runs.resize import asked_board, resize
 
 ANALYSIS_SIMULATIONS = 256
+LONGEST_CLOCK = 1e6  # seconds for all decisions of a game
 COLOURS = ("b", "w")  # of the first and the second player
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
@@ -57,14 +57,6 @@ def _obey(engine: Session, name: str, arguments: list[str]) -> str:
     return COMMANDS[name](engine, *arguments) or ""
 
 
-def _known_command(_engine: Session, name: str = "", *_more: str) -> str:
-    return str(name in COMMANDS).lower()
-
-
-def _clear_board(engine: Session) -> None:
-    engine.new_game()
-
-
 def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
     sides = rows, rows if cols is None else cols
     if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
@@ -77,23 +69,19 @@ def _play(engine: Session, *edges: str) -> None:
     player, names = _split_colour(edges)
     if not names:
         raise InputError("arguments: '' of play must be edges, such as h0,1")
-    record = engine.record
+    game = engine.game
     for name in names:
-        _check_turn(record, player)
-        record = record.draw(parse_edge(engine.board, name))
-    engine.go_on(record)
+        _check_turn(game, player)
+        game = game.draw(parse_edge(engine.board, name))
+    engine.go_on(game)
 
 
 def _genmove(engine: Session, colour: str = "") -> str:
     player, rest = _split_colour((colour,) if colour else ())
     if rest:
         raise InputError(f"arguments: {colour!r} of genmove must be b or w")
-    _check_turn(engine.record, player)
+    _check_turn(engine.game, player)
     return _names(engine, engine.play_turn())
-
-
-def _undo(engine: Session) -> str:
-    return _names(engine, engine.undo())
 
 
 def _names(engine: Session, edges: list[int]) -> str:
@@ -106,43 +94,35 @@ def _split_colour(words: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
     return player, words[player is not None :]
 
 
-def _check_turn(record: Record, player: int | None) -> None:
-    if player not in (None, record.player) and not record.is_over:
-        raise InputError(f"turn: {COLOURS[player]} is not to move, {COLOURS[record.player]} is")
+def _check_turn(game: RecordedGame, player: int | None) -> None:
+    if player not in (None, game.player) and not game.is_over:
+        raise InputError(f"turn: {COLOURS[player]} is not to move, {COLOURS[game.player]} is")
 
 
 def _showboard(engine: Session) -> str:
-    record = engine.record
-    marks = {box: COLOURS[owner] for box, owner in record.owners.items()}
-    first, second = record.score
-    state = "over" if record.is_over else f"{COLOURS[record.player]} to move"
+    game = engine.game
+    marks = {box: COLOURS[owner] for box, owner in game.owners.items()}
+    first, second = game.score
+    state = "over" if game.is_over else f"{COLOURS[game.player]} to move"
     # An empty line would end the answer, so it gets a dot.
-    lines = (line or "." for line in render(record.board, record.drawn, marks).splitlines())
+    lines = (line or "." for line in render(game.board, game.drawn, marks).splitlines())
     board = "\n".join(lines)
     return f"\n{board}\nb {first} : {second} w, {state}"
 
 
 def _analyze(engine: Session) -> str:
-    record = engine.record
+    game = engine.game
     agent = resize(engine.agent, engine.board, "board: this network")
-    found = analyse(agent, record.drawn, record.margin, ANALYSIS_SIMULATIONS, engine.seconds)
+    found = analyse(agent, game.drawn, game.margin, ANALYSIS_SIMULATIONS, engine.seconds)
     return json.dumps(to_json(found))
 
 
-def _score(engine: Session) -> str:
-    return "{} {}".format(*engine.record.score)
-
-
 def _final_score(engine: Session) -> str:
-    if not engine.record.is_over:
+    if not engine.game.is_over:
         raise InputError("final_score: the game is not over; score counts the boxes so far")
-    first, second = engine.record.score
+    first, second = engine.game.score
     ahead = first - second
     return f"{'B' if ahead > 0 else 'W'}+{abs(ahead)}" if ahead else "0"
-
-
-def _komi(_engine: Session, points: str) -> None:
-    """Ignore the komi that tools for Go send."""
 
 
 def _time_settings(engine: Session, seconds: str, overtime: str, turns: str) -> None:
@@ -160,7 +140,7 @@ def _time_left(engine: Session, *words: str) -> None:
         raise InputError(f"time_left: {shown} must be 1 or 2 numbers, seconds and turns")
     seconds, turns = [*_numbers("time_left", rest), 0.0][:2]
     clock = Clock(0.0, seconds / max(turns, 1.0)) if turns else Clock(seconds)
-    engine.clocks[engine.record.player if player is None else player] = clock
+    engine.clocks[engine.game.player if player is None else player] = clock
 
 
 def _numbers(name: str, words: tuple[str, ...]) -> list[float]:
@@ -184,18 +164,18 @@ COMMANDS: dict[str, Callable[..., str | None]] = {
     "name": lambda *_: "jaxzero",
     "version": lambda *_: __version__,
     "list_commands": lambda *_: "\n".join(COMMANDS),
-    "known_command": _known_command,
-    "clear_board": _clear_board,
+    "known_command": lambda _engine, name="", *_: str(name in COMMANDS).lower(),
+    "clear_board": lambda engine: engine.new_game(),
     "boardsize": _boardsize,
     "play": _play,
     "genmove": _genmove,
-    "undo": _undo,
+    "undo": lambda engine: _names(engine, engine.undo()),
     "showboard": _showboard,
     "time_settings": _time_settings,
     "time_left": _time_left,
-    "komi": _komi,
+    "komi": lambda _engine, points: None,  # tools for Go send it
     "analyze": _analyze,
-    "score": _score,
+    "score": lambda engine: "{} {}".format(*engine.game.score),
     "final_score": _final_score,
     "quit": _quit,
 }

@@ -1,7 +1,8 @@
-"""Evaluate one position on the device: its structure, and the opinion of the network."""
+"""Look at one position: its structure, the opinion of the network, lines, owners of boxes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
+from jaxzero.game.board import play_moves
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
 from jaxzero.host.programs import call
@@ -20,6 +22,7 @@ from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
 from jaxzero.search.search import game_of
+from jaxzero.solver import small
 
 LINE = 12  # most edges of a principal variation
 
@@ -64,6 +67,35 @@ def line_of_play(
         line.append(edge)
         drawn[edge] = True
     return tuple(line)
+
+
+def exact_line(
+    board: DotsAndBoxes, drawn: np.ndarray, first: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Return the edges `first` and perfect play to the end after them, where few edges are left."""
+    line, drawn = [*first], drawn.copy()
+    drawn[line] = True
+    while not drawn.all():
+        line.append(int(small.small_values(board, drawn).argmax()))
+        drawn[line[-1]] = True
+    return tuple(line)
+
+
+def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tuple[int | None, ...]:
+    """Return who gets each box: [boxes], 0 for the side to move, 1 for the other side.
+
+    Boxes that are already closed get None. After `line` the network plays without a search. Once
+    few edges are left, play is perfect.
+    """
+    board = agent.network.board
+    before_end = max(int(np.count_nonzero(~drawn)) - small.MAX_UNDRAWN, 1)
+    moves = tuple(line[:before_end])
+    after = drawn.copy()
+    after[[*moves]] = True
+    moves += line_of_play(agent, after, edges=before_end - len(moves))
+    moves = exact_line(board, drawn, moves)
+    _, owners = play_moves(board, np.flatnonzero(drawn).tolist(), moves)
+    return tuple(owners.get(box) for box in range(board.num_boxes))
 
 
 def prepare(agent: Agent) -> None:

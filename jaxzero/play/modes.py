@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,16 +20,14 @@ from jaxzero.host.files import write_text
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
 from jaxzero.network.agent import Agent
-from jaxzero.play.game import Record, Side, Sides, programs_of
+from jaxzero.play.game import Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.players import LEARNT, Player, draws_best, make_player
+from jaxzero.players.players import LEARNT, Player, make_player
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.weights import LoadedAgent
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)
-# The default players.
-WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
-OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # default names, which `saver` replaces
+WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"  # the default players
 
 
 def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> None:
@@ -44,10 +41,7 @@ def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> No
     game = choose_game(options.load, options.rows, options.cols, boards)
     board = game.board
     if save is not None and mode != "dual":
-        try:  # not every format holds every game
-            write_game(game, format_of_file(save))
-        except InputError as error:
-            raise InputError(f"save: {save}: {error}") from error
+        write_game(game, format_of_file(save))  # not every format holds every game
     agent, agent2 = (
         source and fitted(source, one, board, temperature)
         for source, one in zip(sources, loaded, strict=True)
@@ -56,15 +50,16 @@ def play(options: Namespace, sources: tuple[Source | None, Source | None]) -> No
     source, source2 = sources
     if mode == "human":
         check_used(temperature, source, player)
-        return play_human(game, save, player, agent, options.first, seed, options.seconds)
+        return play_human(game, save, player, options.first, seed, options.seconds)
     name2 = options.player2 or (None if source2 else "perfect")
     player2 = choose_player("player2", name2, board, agent2 or agent)
     check_used(temperature, None if source2 else source, player, player2)
-    if source2 and not player2.name.startswith(LEARNT):
-        raise InputError(f"{source2.field}: {source2.name} needs a player2 with a network")
+    check_used(0.0, source2, player2)
     if mode == "dual":
         check_opening("opening_plies", options.opening_plies, board)
-    players = get_ready(player), get_ready(player2)
+    players = player, player2
+    for one in players:
+        programs_of(one, board).get()
     if mode == "ai":
         return show_game(game, save, players, seed)
     return report_match(board, players, options.games, options.opening_plies, seed, save)
@@ -95,13 +90,6 @@ def check_used(temperature: float, source: Source | None, *players: Player) -> N
         raise InputError(f"{source.field}: {source.name} needs a player with a network")
 
 
-def get_ready(player: Player) -> Player:
-    """Return the player, ready to move. Raises: InputError."""
-    with working(f"getting {player.name} ready"):
-        programs_of(player, player.board).get()
-    return player
-
-
 def choose_game(
     path: Path | None, rows: int | None, cols: int | None, trained: list[DotsAndBoxes]
 ) -> RecordedGame:
@@ -119,7 +107,7 @@ def choose_game(
 def load_game(
     field: str, path: Path, rows: int | None, cols: int | None, default: DotsAndBoxes
 ) -> RecordedGame:
-    """Return the game of the file `path`, which the option `field` names.
+    """Return the game of a file.
 
     A list of edges without a size gets the board of `rows` and `cols`, else `default`.
     Raises: InputError, also for a game on another board than that of `rows` and `cols`.
@@ -135,17 +123,14 @@ def load_game(
     return game
 
 
-def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:
-    """Return a function that writes a record, which continues `game`, to the file `path`."""
-    names = tuple(
-        side.name if not known or OWN_NAME.fullmatch(known) else known
-        for known, side in zip(game.names, sides, strict=True)
-    )
+def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[RecordedGame], None]:
+    """Return a function that writes a continuation of `game` to a file, with names of the sides."""
+    names = tuple(known or side.name for known, side in zip(game.names, sides, strict=True))
 
-    def save(record: Record) -> None:
+    def save(played: RecordedGame) -> None:
         if path is not None:
-            played = replace(game, moves=record.moves, names=names)
-            write_text(path, write_game(played, format_of_file(path)))
+            named = replace(played, names=names)
+            write_text(path, write_game(named, format_of_file(path)))
 
     return save
 
@@ -154,7 +139,6 @@ def play_human(
     game: RecordedGame,
     save: Path | None,
     opponent: Player,
-    agent: Agent | None,
     first: Literal["human", "ai"],
     seed: int,
     seconds: float,
@@ -167,10 +151,9 @@ def play_human(
         sys.stdin.reconfigure(errors="replace")  # invalid bytes raise no exception
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
-    exact = draws_best(opponent.name) and not (agent and agent.temperature)
     programs_of(opponent, game.board).begin()
-    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides), exact)
-    play_game(Record(game.board, game.moves, game.start), setup)
+    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides))
+    play_game(game, setup)
 
 
 def show_game(
@@ -179,7 +162,7 @@ def show_game(
     """Continue `game` between two players and show it turn by turn."""
     sides = Side("A", players[0]), Side("B", players[1])
     setup = Setup(sides, input, print, seed, save=saver(save, game, sides))
-    play_game(Record(game.board, game.moves, game.start), setup)
+    play_game(game, setup)
 
 
 def report_match(

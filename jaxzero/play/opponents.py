@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
 from jaxzero.network.agent import Agent
-from jaxzero.play.game import Record, choose, choose_when_ready, draw_turn, warm_up
+from jaxzero.play.game import choose, draw_turn, warm_up
 from jaxzero.play.looking import prepare
 from jaxzero.players.levels import LEVELS, find_level
-from jaxzero.players.players import Player, draws_best, make_player
+from jaxzero.players.players import Player, make_player
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 from jaxzero.solver.endgame import can_solve, solve
-from jaxzero.solver.small import exact_answer
 
 
 @lru_cache(maxsize=8)
@@ -61,18 +61,11 @@ def analysis_programs(board: DotsAndBoxes) -> Programs:
     return Programs(board, "analysis", make)
 
 
-def play_level(level: str, record: Record, seed: int) -> Record:
+def play_level(level: str, game: RecordedGame, seed: int) -> RecordedGame:
     """Let a level draw edges until the turn passes or the game is over."""
-    board = record.board
 
-    def choose_edge(here: Record) -> int:
-        return choose(player_of(level, board), here, seed)
+    def choose_edge(here: RecordedGame) -> int:
+        programs_of(level, here.board).get()
+        return choose(player_of(level, here.board), here, seed)
 
-    programs, exact = programs_of(level, board), draws_best(find_level(level).player)
-    return draw_turn(record, lambda here: choose_when_ready(programs, choose_edge, here, exact))
-
-
-def exact_answers(level: str, record: Record) -> bool:
-    """Return whether the exact solver answers for a level at once. Raises: InputError."""
-    best = draws_best(find_level(level).player)
-    return best and exact_answer(record.board, record.drawn) is not None
+    return draw_turn(game, choose_edge)

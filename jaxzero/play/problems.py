@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations, fullest_beside
-from jaxzero.game.board import box_neighbours
+from jaxzero.game import (
+    DotsAndBoxes,
+    box_neighbours,
+    box_sides_table,
+    drawn_of,
+    edge_permutations,
+    fullest_beside,
+)
 from jaxzero.host.background import Programs, check_cancelled
 from jaxzero.measure.suite import DATA, load_suite
 from jaxzero.players.players import simple_edges
-from jaxzero.solver.endgame import drawn_edges, move_bounds, new_table
+from jaxzero.solver.endgame import move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
 CANDIDATES = 6  # problems made; the one nearest to the wanted rating is taken
@@ -84,7 +90,7 @@ def hand_back(rng: Rng) -> Iterator[Problem]:
 def right_parity(rng: Rng) -> Iterator[Problem]:
     """Yield positions with a few safe edges; some of them are right and some are wrong."""
     for board, order in careful_games(rng):
-        drawn = drawn_edges(board, order[: -rng.integers(1, 5)])
+        drawn = np.isin(np.arange(board.num_edges), order[: -rng.integers(1, 5)])
         safe = np.flatnonzero(~drawn & (fullest_beside(board, drawn) < 2))
         yield from graded(board, drawn, exact_moves(board, drawn), "parity", safe)
 
@@ -130,7 +136,7 @@ def berlekamp(rng: Rng) -> Iterator[Problem]:
     problems = json.loads((DATA / "berlekamp.json").read_text())
     for problem in rng.permutation(problems):
         board = DotsAndBoxes(problem["rows"], problem["cols"])
-        drawn = drawn_edges(board, problem["drawn"])[rng.choice(edge_permutations(board))]
+        drawn = drawn_of(board, problem["drawn"])[rng.choice(edge_permutations(board))]
         yield from graded(board, drawn, exact_moves(board, drawn), "opening")
 
 
@@ -173,9 +179,7 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
         check_cancelled()
         board, order = BOARDS[number], []
         neighbours = box_neighbours(board).tolist()
-        sides = [0] * board.num_boxes + [
-            -board.num_edges
-        ]  # drawn sides; the outside never fills up
+        sides = [0] * board.num_boxes + [-board.num_edges]  # the outside never fills up
         for edge in rng.permutation(board.num_edges).tolist():
             one, other = neighbours[edge]
             if sides[one] < 2 and sides[other] < 2:
@@ -187,7 +191,7 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
 def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[Region]]]:
     """Yield positions with only chains and loops, with their regions, the smallest first."""
     for board, order in careful_games(rng):
-        drawn = drawn_edges(board, order)
+        drawn = np.isin(np.arange(board.num_edges), order)
         if (drawn[box_sides_table(board)].sum(axis=1) == 2).all():
             regions = find_regions(board, drawn)
             yield board, drawn, sorted(regions, key=lambda region: region.size)

@@ -1,19 +1,24 @@
-"""Review a game: the expected final margin before each move, and the margin each move lost."""
+"""Review a game: the margin expected before each move and lost by it; tables and JSON of both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
 
-from jaxzero.game import fullest_beside
+from tabulate import tabulate
+
+from jaxzero.game import edge_name, fullest_beside
+from jaxzero.game.records import RecordedGame
 from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import prove
-from jaxzero.play.game import Record
 from jaxzero.players.single import think
 
 SECONDS = 1.0  # solver time for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy
 PHASES = ("opening", "middle", "endgame")
+_table = partial(tabulate, disable_numparse=True)
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class ReviewLine:
 
 def review(
     agent: Agent,
-    record: Record,
+    game: RecordedGame,
     simulations: int,
     wait: Callable[[], Iterable[float]] = tuple,
     seconds: float = SECONDS,
@@ -48,8 +53,8 @@ def review(
     programs.
     """
     before: ReviewLine | None = None
-    for ply in range(len(record.moves) + 1):
-        here = record.cut(ply)
+    for ply in range(len(game.moves) + 1):
+        here = game.cut(ply)
         value, exact, best = 0.0, True, None
         if not here.is_over:
             proof = prove(here.board, here.drawn, seconds) if seconds else None
@@ -68,7 +73,7 @@ def review(
     yield before
 
 
-def phase_of(here: Record) -> str:
+def phase_of(here: RecordedGame) -> str:
     """Return the phase of a position.
 
     In the opening at least two thirds of the edges are undrawn; in the endgame no edge is safe.
@@ -83,3 +88,95 @@ def phase_of(here: Record) -> str:
 def of_first(player: int, margin: float) -> float:
     """Convert a margin of `player` to a margin of player 0, or back."""
     return margin if player == 0 else 0.0 - margin  # not -margin, which can be -0.0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Totals over some moves of one side."""
+
+    moves: int
+    mistakes: int
+    lost: float  # margin, in boxes
+    accuracy: float | None  # share of the moves that lose less than half a box; None: no moves
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """A game and its review."""
+
+    game: RecordedGame
+    lines: tuple[ReviewLine, ...]  # one for every position
+
+    def tallies(self, player: int) -> dict[str, Tally]:
+        """Return tallies of a player: `all` for the whole game, and one for each of PHASES."""
+        own = [line for line in self.lines[:-1] if line.player == player]
+        groups = {"all": own}
+        groups |= {name: [line for line in own if line.phase == name] for name in PHASES}
+        return {name: _tally(lines) for name, lines in groups.items()}
+
+
+def _tally(lines: list[ReviewLine]) -> Tally:
+    good = sum(line.lost < MISTAKE_PROVEN for line in lines)
+    return Tally(
+        moves=len(lines),
+        mistakes=sum(line.is_mistake for line in lines),
+        lost=round(sum(line.lost for line in lines), 2),
+        accuracy=round(good / len(lines), 4) if lines else None,
+    )
+
+
+def to_json(found: Reviewed) -> dict[str, Any]:
+    """Return a review as JSON data: the game, a line for every position, and both tallies."""
+    moves = *found.game.moves, None  # after the last move
+    lines = [
+        {**asdict(line), "edge": edge, "mistake": line.is_mistake}
+        for line, edge in zip(found.lines, moves, strict=True)
+    ]
+    sides = [
+        {name: asdict(tally) for name, tally in found.tallies(player).items()} for player in (0, 1)
+    ]
+    return {**found.game.to_json(), "lines": lines, "sides": sides}
+
+
+def format_review(found: Reviewed) -> str:
+    """Return a table of all moves and a table of both sides. Margins are A's boxes minus B's."""
+    board, lines = found.game.board, found.lines
+    rows = [
+        (
+            line.ply + 1,
+            "AB"[line.player],
+            edge_name(board, edge),
+            f"{after.margin:+.2f}",
+            f"{line.lost:.2f}",
+            edge_name(board, line.best),
+            "exact" if line.exact else "",
+            "mistake" if line.is_mistake else "",
+        )
+        for line, after, edge in zip(lines[:-1], lines[1:], found.game.moves, strict=True)
+    ]
+    heads = ["move", "side", "edge", "margin A", "margin lost", "best", "", ""]
+    sides = [
+        (f"{'AB'[player]} {found.game.names[player]}".strip(), phase, *_cells(tally))
+        for player in (0, 1)
+        for phase, tally in found.tallies(player).items()
+        if tally.moves
+    ]
+    side_heads = ["side", "phase", "moves", "mistakes", "margin lost", "accuracy"]
+    return f"{_table(rows, heads)}\n\n{_table(sides, side_heads)}"
+
+
+def format_summary(reviews: dict[str, Reviewed]) -> str:
+    """Return a table with a row for each game: {name: review}."""
+    rows = []
+    for name, found in reviews.items():
+        tallies = [found.tallies(player)["all"] for player in (0, 1)]
+        cells = zip(*map(_cells, tallies), strict=True)
+        ends = "{} : {}".format(*found.game.score)
+        rows.append((name, str(found.game.board), ends, *(" / ".join(both) for both in cells)))
+    heads = ["game", "board", "A : B", "moves A / B", "mistakes", "margin lost", "accuracy"]
+    return _table(rows, heads)
+
+
+def _cells(tally: Tally) -> tuple[str, ...]:
+    accuracy = "-" if tally.accuracy is None else f"{tally.accuracy:.0%}"
+    return str(tally.moves), str(tally.mistakes), f"{tally.lost:.2f}", accuracy

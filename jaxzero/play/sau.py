@@ -65,7 +65,7 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
                 if refused is None:  # the engine's last answer was no move
                     return []
                 refused.add(engine.undo()[0])
-                if refused.issuperset(np.flatnonzero(~engine.record.drawn).tolist()):
+                if refused.issuperset(np.flatnonzero(~engine.game.drawn).tolist()):
                     raise InputError("move: every edge that is left was refused")
             case ["end", *_]:
                 engine.new_game()
@@ -77,8 +77,8 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
                 raise InputError(f"line: {' '.join(message)!r} is not of the protocol")
     except ValueError as error:
         return [f"error {error}"]
-    record = engine.record
-    if record.is_over or record.player != engine.plays:
+    game = engine.game
+    if game.is_over or game.player != engine.plays:
         return []
     engine.refused = refused if message[0] == "error" else set()
     return [sau_message(engine.board, engine.play_turn())]
@@ -86,17 +86,17 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
 
 def _take_turn(engine: Session, edges: list[int]) -> None:
     """Draw the opponent's turn if it is complete and legal. Raises: InputError otherwise."""
-    record, plays = engine.record, engine.plays
+    game, plays = engine.game, engine.plays
     if plays is None:
         raise InputError("move: no game has begun")
     for edge in edges:
-        if record.player == plays or record.is_over:
+        if game.player == plays or game.is_over:
             name = edge_name(engine.board, edge)
             raise InputError(f"move: {name} comes after the turn has passed")
-        record = record.draw(edge)
-    if record.player != plays and not record.is_over:
+        game = game.draw(edge)
+    if game.player != plays and not game.is_over:
         raise InputError("move: the turn has not passed; captures go on in the same message")
-    engine.go_on(record)
+    engine.go_on(game)
 
 
 def sau_message(board: DotsAndBoxes, edges: list[int]) -> str:
@@ -118,11 +118,9 @@ def sau_edges(board: DotsAndBoxes, said: list[str]) -> list[int]:
 
 
 def sau_names(board: DotsAndBoxes) -> list[str]:
-    """Return the names of all edges in the order of their numbers."""
-    return [sau_name(*place_of(board, edge)) for edge in range(board.num_edges)]
-
-
-def sau_name(kind: str, row: int, col: int) -> str:
-    """Name an edge for the platform: A, row, column if horizontal, else B, column, row."""
-    first, second = (row, col) if kind == "h" else (col, row)
-    return ("A" if kind == "h" else "B") + ascii_uppercase[first] + ascii_uppercase[second]
+    """Name all edges: A, row, column if horizontal, else B, column, row."""
+    names = []
+    for kind, row, col in (place_of(board, edge) for edge in range(board.num_edges)):
+        row, col = ascii_uppercase[row], ascii_uppercase[col]
+        names.append(f"A{row}{col}" if kind == "h" else f"B{col}{row}")
+    return names

@@ -12,13 +12,12 @@ from functools import partial
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.game.records import RecordedGame
 from jaxzero.host.progress import working
 from jaxzero.play.game import (
-    Record,
     Sides,
     boxes_text,
     choose,
-    choose_when_ready,
     draw_turn,
     programs_of,
 )
@@ -49,65 +48,59 @@ class Setup:
     write: Callable[[str], None]  # shows a line
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
-    save: Callable[[Record], None] = lambda _record: None  # called first and after each turn
-    exact: bool = False  # the solver may answer for a player that is not compiled
+    save: Callable[[RecordedGame], None] = lambda _record: None  # called first and after each turn
 
-    def choose(self, player: Player, record: Record) -> int:
-        """Return the edge that a player draws."""
-        programs = programs_of(player, record.board)
-        return choose_when_ready(
-            programs, lambda here: choose(player, here, self.seed), record, self.exact
-        )
+    def choose(self, player: Player, game: RecordedGame) -> int:
+        """Return the edge that a player draws, once its programs are compiled."""
+        programs_of(player, game.board).get()
+        return choose(player, game, self.seed)
 
 
-def play_game(record: Record, setup: Setup) -> Record:
-    """Continue the game `record` and return its record, unfinished if the person stops it."""
+def play_game(game: RecordedGame, setup: Setup) -> RecordedGame:
+    """Continue a game and return it, unfinished if the person stops it."""
     watching = not any(side.is_person for side in setup.sides)
-    setup.save(record)
+    setup.save(game)
     try:
-        while not record.is_over:
-            if watching or setup.sides[record.player].is_person:
-                setup.write(position_text(record, setup.sides))
-            record = _take_turn(record, setup)
-            setup.save(record)
+        while not game.is_over:
+            if watching or setup.sides[game.player].is_person:
+                setup.write(position_text(game, setup.sides))
+            game = _take_turn(game, setup)
+            setup.save(game)
     except EOFError:  # `quit` raises it too
-        setup.write(f"\nStopped at {score_text(record, setup.sides)}.")
-        return record
-    setup.write(position_text(record, setup.sides))
-    setup.write(result_text(record, setup.sides))
-    return record
+        setup.write(f"\nStopped at {score_text(game, setup.sides)}.")
+        return game
+    setup.write(position_text(game, setup.sides))
+    setup.write(result_text(game, setup.sides))
+    return game
 
 
-def _take_turn(record: Record, setup: Setup) -> Record:
-    """Return the record after a player's turn or a person's decision."""
-    side = setup.sides[record.player]
+def _take_turn(game: RecordedGame, setup: Setup) -> RecordedGame:
+    """Return the game after a player's turn or a person's decision."""
+    side = setup.sides[game.player]
     if side.player is None:
-        return _decide(record, setup)
+        return _decide(game, setup)
     with working(f"{side.name} is thinking"):
-        after = draw_turn(record, partial(setup.choose, side.player))
-    setup.write(turn_text(record, after, setup.sides))
+        after = draw_turn(game, partial(setup.choose, side.player))
+    setup.write(turn_text(game, after, setup.sides))
     return after
 
 
-def _decide(record: Record, setup: Setup) -> Record:
+def _decide(game: RecordedGame, setup: Setup) -> RecordedGame:
     """Ask the person for entries until one changes the game."""
     while True:
         entry = setup.read(PROMPT)
         try:
-            found = find_entry(record.board, entry)
-            after = record.draw(found) if isinstance(found, int) else _obey(found, record, setup)
+            found = find_entry(game.board, entry)
+            after = game.draw(found) if isinstance(found, int) else _obey(found, game, setup)
         except ValueError as error:
             setup.write(str(error))
             continue
-        if after is not record:
+        if after is not game:
             return after
 
 
 def find_entry(board: DotsAndBoxes, entry: str) -> int | str:
-    """Return the edge or the command that an entry names.
-
-    Raises: ValueError, with the entry, for anything else.
-    """
+    """Return the edge or the command that an entry names. Raises: InputError for others."""
     word = entry.strip().lower()
     word = _SHORT.get(word, word)
     if word in WORDS:
@@ -122,64 +115,63 @@ def find_entry(board: DotsAndBoxes, entry: str) -> int | str:
     )
 
 
-def _obey(command: str, record: Record, setup: Setup) -> Record:
+def _obey(command: str, game: RecordedGame, setup: Setup) -> RecordedGame:
     """Execute one of the COMMANDS; only `undo` changes the game. Raises: EOFError to quit."""
     match command:
         case "undo":  # to the person's previous decision
-            for plies in reversed(range(len(record.moves))):
-                earlier = record.cut(plies)
+            for plies in reversed(range(len(game.moves))):
+                earlier = game.cut(plies)
                 if setup.sides[earlier.player].is_person:
                     return earlier
             setup.write("there is no move of yours to take back")
         case "hint":
-            setup.write(hint(record, setup))
+            setup.write(hint(game, setup))
         case "solve":
-            solved = solve_position(record.board, record.drawn, setup.seconds)
-            setup.write(describe(record.board, solved))
+            solved = solve_position(game.board, game.drawn, setup.seconds)
+            setup.write(describe(game.board, solved))
         case "board":
-            setup.write(position_text(record, setup.sides))
+            setup.write(position_text(game, setup.sides))
         case "help":
             width = max(map(len, COMMANDS))
             for name, meaning in COMMANDS.items():
                 setup.write(f"  {name:<{width}}  {meaning}")
         case "quit":
             raise EOFError
-    return record
+    return game
 
 
-def hint(record: Record, setup: Setup) -> str:
+def hint(game: RecordedGame, setup: Setup) -> str:
     """Return a line with a best edge if the solver finds one, else with the opponent's choice."""
     try:
-        best = solve(record.board, record.drawn, seconds=setup.seconds).best
+        best = solve(game.board, game.drawn, seconds=setup.seconds).best
     except InputError:  # the board is too large for the solver
         best = ()
     if best:
-        why = "the best edge" if len(best) == 1 else f"one of {len(best)} best edges"
-        return f"hint: {edge_name(record.board, best[0])} ({why}, proven)"
+        return f"hint: {edge_name(game.board, best[0])} (a best edge, proven)"
     player = next(side.player for side in setup.sides if side.player)
-    edge = setup.choose(player, record)
-    return f"hint: {edge_name(record.board, edge)} (what {player.name} would draw)"
+    edge = setup.choose(player, game)
+    return f"hint: {edge_name(game.board, edge)} (what {player.name} would draw)"
 
 
-def position_text(record: Record, sides: Sides) -> str:
+def position_text(game: RecordedGame, sides: Sides) -> str:
     """Return the board, the score and the side to move."""
-    marks = {box: sides[owner].mark for box, owner in record.owners.items()}
-    board = render(record.board, record.drawn, marks)
-    if record.is_over:
+    marks = {box: sides[owner].mark for box, owner in game.owners.items()}
+    board = render(game.board, game.drawn, marks)
+    if game.is_over:
         return f"\n{board}\n"
-    side = sides[record.player]
+    side = sides[game.player]
     turn = "your turn" if side.is_person else f"{side.name} to move"
-    left = boxes_text(record.boxes_left)
-    return f"\n{board}\n\n{score_text(record, sides)}, {left} left, {turn}"
+    left = boxes_text(game.boxes_left)
+    return f"\n{board}\n\n{score_text(game, sides)}, {left} left, {turn}"
 
 
-def score_text(record: Record, sides: Sides) -> str:
+def score_text(game: RecordedGame, sides: Sides) -> str:
     """Return the score between the names of the sides, such as `you 2 : 1 AI (perfect)`."""
-    first, second = record.score
+    first, second = game.score
     return f"{sides[0].name} {first} : {second} {sides[1].name}"
 
 
-def turn_text(before: Record, after: Record, sides: Sides) -> str:
+def turn_text(before: RecordedGame, after: RecordedGame, sides: Sides) -> str:
     """Return one line with the moves of a player's turn."""
     moves = after.moves[len(before.moves) :]
     names = ", ".join(edge_name(after.board, edge) for edge in moves)
@@ -188,12 +180,10 @@ def turn_text(before: Record, after: Record, sides: Sides) -> str:
     return f"{sides[before.player].name} draws {names}{ending}"
 
 
-def result_text(record: Record, sides: Sides) -> str:
-    """Return one line with the result; the person's boxes come first, else the winner's."""
-    first, second = record.score
+def result_text(game: RecordedGame, sides: Sides) -> str:
+    """Return one line with the result; the winner's boxes come first."""
+    first, second = game.score
     if first == second:
         return f"The game is a draw, {first} : {second}."
-    winner, (less, more) = sides[first < second], sorted((first, second))
-    if not any(side.is_person for side in sides):
-        return f"{winner.name} wins {more} : {less}."
-    return f"You win {more} : {less}." if winner.is_person else f"You lose {less} : {more}."
+    winner = sides[first < second].name
+    return f"The winner is {winner}, {max(first, second)} : {min(first, second)}."

@@ -308,11 +308,6 @@ def simple_edges(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return edges
 
 
-def draws_best(player: str) -> bool:
-    """Return whether a player draws the edge it thinks best, so the solver may answer for it."""
-    return player == "perfect" or player.startswith(("search", "expert"))
-
-
 @lru_cache(maxsize=4)
 def _table(board: DotsAndBoxes):
     """Return the transposition table that all games on a board share."""

@@ -31,7 +31,7 @@ def search_by_mctx(problem: Problem) -> SearchResult:
         ), node
 
     no_move = jnp.full(len(root.legal), NO_MOVE, jnp.int32)
-    node, logits, value = root.expanded or problem.expand(root.before, no_move, None)
+    node, logits, value = problem.expand(root.before, no_move, None)
     output = mctx.gumbel_muzero_policy(
         params=(),
         rng_key=problem.key,

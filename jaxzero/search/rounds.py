@@ -6,13 +6,13 @@ round, which lie below different moves of the root, do not depend on each other:
 through the network in ONE batch. A search of 32 simulations with 16 considered moves has four
 rounds, of 16, 8, 4 and 4. Before them round 0 evaluates the root.
 
-`tree` grows the tree. A move of the root has one node below it per visit, so round r climbs at most
-r levels. On a GPU these loop lengths are known at compile time, so the host never waits for the
-GPU. On a CPU, and if the rounds are data, each climb ends where its last path ends.
+`tree` grows the tree. A move of the root has one node below it per visit, so no path climbs more
+levels than there are rounds. A GPU climbs that many, a length known at compile time, so the host
+never waits for it. On a CPU, and if the rounds are data, a climb ends where its last path ends.
 
-Compiling is expensive. A CPU computes only used nodes, so one loop with the width of the widest
-round serves all rounds. A GPU computes whole rounds, so rounds of the same width share a loop. With
-`Rounds` as an argument of the program, one program serves every number of simulations.
+Compiling is expensive. Only used nodes are evaluated, so one loop with the width of the widest
+round serves all rounds. With `Rounds` as an argument of the program, one program serves every
+number of simulations.
 
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel". `mctx_search` does the
 same with `mctx.gumbel_muzero_policy`; both choose the same moves after the same visits.
@@ -24,7 +24,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import groupby
 from typing import NamedTuple
 
 import chex
@@ -33,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.network.parts import SIZES, in_parts
+from jaxzero.network.parts import SIZES, Sizes, in_parts
 from jaxzero.search.tree import (
     NO_MOVE,
     ROOT,
@@ -122,11 +121,6 @@ class Rounds(NamedTuple):
     first: np.ndarray | jax.Array  # [R] int32, the first node of each round
     count: int | jax.Array  # [] int32, rounds played, including round 0 of the root
 
-    @property
-    def known(self) -> bool:
-        """Whether the rounds are known at compile time."""
-        return isinstance(self.count, int)
-
 
 def rounds_of(settings: SearchConfig) -> Rounds:
     """Return the rounds of a search: round 0 of the root, then the rounds of `schedule`."""
@@ -166,7 +160,10 @@ class Problem(NamedTuple):
 
 def search_by_rounds(problem: Problem) -> SearchResult:
     """Search a batch of positions by rounds."""
-    rounds, root, on_cpu = problem.rounds, problem.root, problem.platform == "cpu"
+    rounds, root, settings = problem.rounds, problem.root, problem.settings
+    on_cpu, known = problem.platform == "cpu", isinstance(rounds.count, int)
+    width = min(settings.max_considered_actions, settings.simulations)
+    levels = None if on_cpu or not known else rounds.count - 1
     weigh, gumbel = partial(weighted_values, problem.value_scale), root_noise(problem)
     expand_nodes = problem.expand
     if on_cpu:
@@ -177,26 +174,19 @@ def search_by_rounds(problem: Problem) -> SearchResult:
     quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
     first = jnp.asarray(rounds.first)
 
-    def play_round(width: int, levels: int | None, number: jax.Array, tree: Tree) -> Tree:
+    def play_round(number: jax.Array, tree: Tree) -> Tree:
         chosen, there = choose_moves(weigh, tree, root.legal, gumbel, number - 1, width)
         chosen = jnp.where(number == 0, NO_MOVE, chosen)
         slots = jnp.arange(width, dtype=jnp.int32)[None, :]
         used = (there | (number == 0)) & (slots < quota[:, number][:, None])
         paths = simulate(tree, chosen, used)
-        known = isinstance(number, int) and number == 0 and root.expanded
-        make = (lambda *_: root.expanded) if known else expand_nodes
-        tree = expand(make, problem.outcome, tree, paths, first[number])
-        part = CPU_BATCH if on_cpu and paths.used.size > max(SIZES) else None
+        tree = expand(expand_nodes, problem.outcome, tree, paths, first[number])
+        part = CPU_BATCH if on_cpu and paths.used.size > max(SIZES["cpu"].sizes) else None
         return backward(weigh, problem.outcome, tree, paths, first[number], levels, part)
 
     # The next round overwrites unused slots of a round; the last round needs room for all slots.
-    spans = list(loops(problem))
-    tree = plant(root, 1 + problem.settings.simulations + spans[-1][-1])
-    for begin, end, width in spans:
-        known = isinstance(end, int)
-        body = partial(play_round, width, end - 1 if known and not on_cpu else None)
-        alone = known and end - begin == 1
-        tree = body(begin, tree) if alone else jax.lax.fori_loop(begin, end, body, tree)
+    tree = plant(root, 1 + settings.simulations + width)
+    tree = jax.lax.fori_loop(0, rounds.count, play_round, tree)
     return search_result(weigh, tree, root.legal, gumbel)
 
 
@@ -207,20 +197,6 @@ def root_noise(problem: Problem) -> jax.Array:
     # Split the key as mctx does, so that the same key gives the same noise.
     key = jax.random.split(problem.key)[1]
     return problem.gumbel_scale * jax.random.gumbel(key, problem.root.legal.shape, jnp.float32)
-
-
-def loops(problem: Problem) -> Iterator[tuple[int, int, int]]:
-    """Yield begin, end and width of each span of rounds that shares one compiled loop."""
-    rounds, settings = problem.rounds, problem.settings
-    if problem.platform == "cpu" or not rounds.known:
-        yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
-        return
-    yield 0, 1, 1
-    begin = 1
-    for width, alike in groupby(rounds.visits[-1, 1:].tolist()):
-        end = begin + len(list(alike))
-        yield begin, end, width
-        begin = end
 
 
 def search_result(weigh: Weigh, tree: Tree, legal: jax.Array, gumbel: jax.Array) -> SearchResult:
@@ -292,9 +268,9 @@ def expand_in_parts(
     The nodes belong to `games` games. Few nodes are expanded together; the network then skips the
     unused nodes.
     """
-    if len(moves) <= max(SIZES):
+    if len(moves) <= max(SIZES["cpu"].sizes):
         return expand_nodes(nodes, moves, used)
     # Most games visit equally many moves in a round, so dividing the games evenly gives full
     # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
     size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
-    return in_parts((size,), expand_nodes, (nodes, moves, used), used)
+    return in_parts(Sizes((size,), above=()), expand_nodes, (nodes, moves, used), used)

@@ -47,8 +47,9 @@ def network_evaluator(network: Network) -> PositionEvaluator:
     board = network.board
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
-        needed = ~is_over(state)
-        if network.platform == "cpu" and len(needed) <= max(SIZES):
+        needed, sizes = ~is_over(state), SIZES[network.platform].sizes
+        # A CPU divides large batches before, in `rounds`; a GPU evaluates small ones at once.
+        if len(needed) <= max(sizes) if network.platform == "cpu" else len(needed) > min(sizes):
             prediction = evaluate_some(network, params, state.drawn, found, needed)
         else:
             prediction = network.apply(params, state.drawn, found)
@@ -133,15 +134,9 @@ def make_problem(
     # NO_MOVE draws nothing and passes the turn, so it leads from `passed` to the root. Round 0
     # then expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
-    expanded = None
-    if evaluator.platform != "cpu" and rounds.known:
-        # This costs one more compiled copy, but a GPU need not analyse the positions again.
-        first = evaluator.evaluate(params, state, structure_of(view))
-        expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
     root = Root(
         before=jax.vmap(rules.root)(passed, view),
         legal=jax.vmap(partial(rules.legal, board))(view),
-        expanded=expanded,
     )
     return Problem(
         settings,

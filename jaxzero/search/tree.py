@@ -35,7 +35,6 @@ class Root(NamedTuple):
 
     before: chex.ArrayTree  # [B, ...], nodes from which `NO_MOVE` leads to the positions
     legal: jax.Array  # [B, A] bool
-    expanded: Expanded | None  # the positions if they are evaluated before the search, else None
 
 
 class Moves(NamedTuple):
@@ -205,8 +204,6 @@ def backward(
     its moves, visits times (reward + discount * value of the child). In the quiet game reward and
     discount depend on the value of the child, so they are computed again when this value changes.
     """
-    if levels == 0:
-        return tree
     games, slots = paths.node.shape
     node = first + jnp.arange(slots, dtype=jnp.int32)[None, :]
     games = jnp.arange(games, dtype=jnp.int32)[:, None]
@@ -217,26 +214,21 @@ def backward(
     def to_root(climbing: Climb) -> jax.Array:
         return climbing.used & (climbing.node != ROOT)
 
-    def level_by_level(tree: Tree, climbing: Climb) -> Tree:
-        # Climb the largest number of levels; most paths are far shorter.
-        def below_root(_, carry: tuple[Tree, Climb]) -> tuple[Tree, Climb]:
-            tree, climbing = carry
-            parent = tree.parents[climbing.games, climbing.node]
-            return step(tree, climbing, climbing.used & (parent != ROOT))
+    def climb(tree: Tree, climbing: Climb) -> Tree:
+        def one_level(carry: tuple[Tree, Climb]) -> tuple[Tree, Climb]:
+            return step(*carry, to_root(carry[1]))
 
-        tree, climbing = jax.lax.fori_loop(0, levels - 1, below_root, (tree, climbing))
-        return step(tree, climbing, to_root(climbing), only_root=True)[0]
+        def goes_on(carry: tuple[Tree, Climb]) -> jax.Array:
+            return jnp.any(to_root(carry[1]))
 
-    def while_any(tree: Tree, climbing: Climb) -> Tree:
-        return jax.lax.while_loop(
-            lambda carry: jnp.any(to_root(carry[1])),
-            lambda carry: step(*carry, to_root(carry[1])),
-            (tree, climbing),
-        )[0]
+        begin = tree, climbing
+        if levels is None:
+            return jax.lax.while_loop(goes_on, one_level, begin)[0]
+        return jax.lax.fori_loop(0, levels, lambda _, carry: one_level(carry), begin)[0]
 
     if part is not None:
-        return in_turns(part, while_any, tree, climbing)
-    return while_any(tree, climbing) if levels is None else level_by_level(tree, climbing)
+        return in_turns(part, climb, tree, climbing)
+    return climb(tree, climbing)
 
 
 def in_turns(part: int, climb: Callable, tree: Tree, climbing: Climb) -> Tree:
@@ -315,7 +307,6 @@ def climb_one_level(
     tree: Tree,
     climbing: Climb,
     active: jax.Array,
-    only_root: bool = False,
 ) -> tuple[Tree, Climb]:
     """Add one visit of each `active` [P] node to its parent, and climb to the parent."""
     games, node, added, _ = climbing
@@ -348,8 +339,6 @@ def climb_one_level(
         discounts=write(tree.discounts, after_reading(link.discount, reply.discount), own),
         moves=moves,
     )
-    if only_root:
-        return climbed, climbing
     parent = Parent(
         value=tree.values[games, above],
         first_value=tree.first_values[games, above],

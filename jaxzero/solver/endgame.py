@@ -20,6 +20,7 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game.board import corner_pairs, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
+from jaxzero.game.text import drawn_of
 from jaxzero.host.background import result_of
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
@@ -154,39 +155,13 @@ def is_compiled() -> bool:
     return bool(getattr(function, "signatures", function))
 
 
-def drawn_edges(board: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return a position given as [A] bool or as a list of edge numbers as [A] bool.
-
-    Raises: InputError for a wrong length, a number that is not an edge, an edge listed twice.
-    """
-    given = np.asarray(drawn)
-    if given.dtype == bool:
-        if given.shape != (board.num_edges,):
-            raise InputError(
-                f"drawn: shape {given.shape} must be ({board.num_edges},) on a {board} board"
-            )
-        return given
-    edges = np.zeros(board.num_edges, bool)
-    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise InputError(f"drawn: {drawn!r} must be a list of edge numbers or [A] bool")
-    for edge in given.tolist():
-        if not 0 <= edge < board.num_edges:
-            raise InputError(
-                f"drawn: edge {edge} is not on a {board} board (0 to {board.num_edges - 1})"
-            )
-        if edges[edge]:
-            raise InputError(f"drawn: edge {edge} is listed twice")
-        edges[edge] = True
-    return edges
-
-
 def prepare(
     board: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None
 ) -> tuple:
     """Return a position as two words, the bits of the edges [A] and the memory of a search."""
     from jaxzero.solver import bitboards
 
-    bits, edges = _bits(board), drawn_edges(board, drawn)
+    bits, edges = _bits(board), drawn_of(board, drawn)
     images = edges[edge_permutations(board)]
     geometry = _geometry(board, tuple((images & ~edges).sum(axis=1) <= _NEAR_SYMMETRIC))
     # numba returns Python integers and would take them back as signed ones.

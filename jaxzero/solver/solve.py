@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Iterable
+from os.path import isfile  # also for a text that is too long for a path
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
+from jaxzero.game import DotsAndBoxes, drawn_of, edge_name, render
 from jaxzero.host.memory import cores
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
@@ -74,21 +75,16 @@ def solve_position(
     return SolvedPosition(drawn, lower, upper, int(solution.lower), time.monotonic() - begin)
 
 
-def parse_position(board: DotsAndBoxes, position: str) -> np.ndarray:
+def read_position(board: DotsAndBoxes, position: str) -> np.ndarray:
     """Return the drawn edges [A] bool of a list such as `h0,1 v2,3 17`, or of a file with a list.
 
     Raises: InputError for a word that is not an edge and for an edge that is listed twice.
     """
-    path = Path(position)
-    there = path.is_file()
-    text = path.read_text() if there else position
-    if not there and ("/" in position or path.suffix in (".txt", ".json")):
+    if isfile(position):
+        position = Path(position).read_text()
+    elif "/" in position or position.endswith((".txt", ".json")):
         raise InputError(f"position: {position} is not a file")
-    try:
-        edges = parse_edges(board, text)
-    except InputError as error:
-        raise InputError(f"position: {error}") from error
-    return endgame.drawn_edges(board, np.array(edges, int))
+    return drawn_of(board, position)
 
 
 def describe(board: DotsAndBoxes, solved: SolvedPosition) -> str:

@@ -1,4 +1,4 @@
-"""A client for the application of the page that may leave, be slow, or read nothing."""
+"""A client for the application of the page that may leave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class Client:
         self.status: int | None = None
         self.answer_headers: dict[str, str] = {}
         self.body = bytearray()
-        self.sends_all = self.reads = True
         self._left = threading.Event()
 
     @property
@@ -45,7 +44,7 @@ class Client:
 
         async def receive():
             if parts:
-                part, more = parts.pop(0), bool(parts) or not self.sends_all
+                part, more = parts.pop(0), bool(parts)
                 return {"type": "http.request", "body": part, "more_body": more}
             while not self._left.is_set():
                 await anyio.sleep(0.01)
@@ -59,8 +58,6 @@ class Client:
                     name.decode(): text.decode() for name, text in answer_headers
                 }
                 assert self.answer_headers["content-security-policy"]
-            elif not self.reads:
-                await anyio.sleep_forever()
             self.body.extend(message.get("body", b""))
 
         with anyio.fail_after(PATIENCE):

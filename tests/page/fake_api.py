@@ -18,63 +18,64 @@ import numpy as np
 import uvicorn
 
 from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
+from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
 from jaxzero.page import answers
 from jaxzero.page.server import make_app
 from jaxzero.play import review
 from jaxzero.play.analysis import Analysis, Chain, EdgeFacts
-from jaxzero.play.game import Record, draw_turn
+from jaxzero.play.game import draw_turn
 
 FINAL = ((-3, 0.1), (-1, 0.2), (1, 0.4), (3, 0.2), (5, 0.1))  # margin to come, probability
 
 
-def boxes_beside(record: Record, drawn_sides: int) -> np.ndarray:
+def boxes_beside(game: RecordedGame, drawn_sides: int) -> np.ndarray:
     """Count the boxes beside every edge that have `drawn_sides` drawn sides: [A]."""
-    sides = count_sides(record.board, record.drawn)
+    sides = count_sides(game.board, game.drawn)
     sides[-1] = 0  # the outside
-    return (sides[box_neighbours(record.board)] == drawn_sides).sum(axis=1)
+    return (sides[box_neighbours(game.board)] == drawn_sides).sum(axis=1)
 
 
-def losses(record: Record) -> dict[int, int]:
+def losses(game: RecordedGame) -> dict[int, int]:
     """Return what every undrawn edge loses: boxes not taken, plus twice the boxes given away."""
-    free, taken, given = ~record.drawn, boxes_beside(record, 3), boxes_beside(record, 2)
+    free, taken, given = ~game.drawn, boxes_beside(game, 3), boxes_beside(game, 2)
     lost = taken[free].max() - taken + 2 * given * (taken == 0)
     return {edge: int(lost[edge]) for edge in np.flatnonzero(free)}
 
 
-def best_edge(record: Record) -> int:
-    lost = losses(record)
+def best_edge(game: RecordedGame) -> int:
+    lost = losses(game)
     return int(min(lost, key=lost.get))
 
 
-def play(_level, record: Record, _seed) -> Record:
-    return draw_turn(record, best_edge)
+def play(_level, game: RecordedGame, _seed) -> RecordedGame:
+    return draw_turn(game, best_edge)
 
 
 def think(board: DotsAndBoxes, drawn: np.ndarray, _simulations) -> SimpleNamespace:
-    record = Record(board, start=tuple(np.flatnonzero(drawn).tolist()))
-    takes = boxes_beside(record, 3)[~drawn].max()
-    return SimpleNamespace(edge=best_edge(record), value=takes)
+    game = RecordedGame(board.rows, board.cols, tuple(np.flatnonzero(drawn).tolist()))
+    takes = boxes_beside(game, 3)[~drawn].max()
+    return SimpleNamespace(edge=best_edge(game), value=takes)
 
 
 def analyses(
     board: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float
 ) -> Iterator[Analysis]:
     """Yield made-up analyses; with at most 12 undrawn edges the last one is exact."""
-    record = Record(board, start=tuple(np.flatnonzero(drawn).tolist()))
-    if record.is_over:
+    game = RecordedGame(board.rows, board.cols, tuple(np.flatnonzero(drawn).tolist()))
+    if game.is_over:
         return
-    lost, given = losses(record), boxes_beside(record, 2)
+    lost, given = losses(game), boxes_beside(game, 2)
     kinds = np.array(["safe", "half-hearted", "loony"])[given]
-    kinds[boxes_beside(record, 3) > 0] = "takes"
+    kinds[boxes_beside(game, 3) > 0] = "takes"
     quiet = np.flatnonzero(count_sides(board, drawn)[:-1] == 2).tolist()
     rules = {
         "chains": tuple(Chain((box,), "chain", ()) for box in quiet),
         "safe": int(np.sum(given[~drawn] == 0)),
         "declined": 2,
         "final": tuple((ahead + margin, chance) for margin, chance in FINAL),
-        "best": best_edge(record),
-        "line": draw_turn(record, best_edge).moves,
+        "best": best_edge(game),
+        "line": draw_turn(game, best_edge).moves,
         "lines": tuple((int(edge),) for edge in sorted(lost, key=lost.get)[:3]),
         "owners": tuple(0 if open_ else None for open_ in count_sides(board, drawn)[:-1] < 4),
     }

@@ -6,7 +6,6 @@ import json
 import random
 import threading
 from collections.abc import Iterator
-from itertools import pairwise
 
 import anyio
 import pytest
@@ -14,20 +13,19 @@ from client import GAME, Client
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
-from jaxzero.game import DotsAndBoxes
-from jaxzero.game.records import FORMATS
+from jaxzero.game.records import FORMATS, RecordedGame
 from jaxzero.host import programs
 from jaxzero.host.background import Programs
-from jaxzero.page import answers, queue, server
+from jaxzero.page import answers, server
 from jaxzero.page.server import LOOPBACK, MAX_BYTES, make_app
-from jaxzero.play import opponents, review
+from jaxzero.play import review
+from jaxzero.play.game import draw_turn
 from jaxzero.players.choosing import Choice
 from jaxzero.players.levels import LEVELS
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 
 APP = make_app(LOOPBACK)
-PAIR = ("move", "warm")
 pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 
 
@@ -54,16 +52,26 @@ def test_the_page_learns_what_there_is():
     assert {"rows": 5, "cols": 5} in found["boards"]
 
 
-@pytest.mark.parametrize("level", ["0", "2"])
-def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
-    # The last move closes a box, and no other box can be taken.
-    question = {**GAME, "moves": [0, 2, 6, 8, 4, 7], "level": level, "seed": 5}
-    edges = ask("move", question).json["edges"]
-    assert edges and not set(edges) & set(question["moves"])
-    assert ask("move", question).json["edges"] == edges
-    if level == "0":
-        others = {bytes(ask("move", {**GAME, "level": "0", "seed": s}).body) for s in range(12)}
-        assert len(others) > 1, "a seed matters"
+def test_parallel_questions_get_whole_turns_and_each_its_own():
+    rng, clients = random.Random(0), {}
+    for seed in range(40):
+        moves = tuple(rng.sample(range(12), rng.randrange(9)))
+        question = {**GAME, "moves": moves, "level": rng.choice("023"), "seed": seed}
+        clients[Client("/api/move", question)] = question
+
+    async def visit_all() -> None:
+        async with anyio.create_task_group() as group:
+            for client in clients:
+                group.start_soon(client.ask, APP)
+
+    anyio.run(visit_all)
+    for client, question in clients.items():
+        assert client.json == ask("move", question).json
+        edges = iter(client.json["edges"])
+        draw_turn(RecordedGame(2, 2, moves=question["moves"]), lambda _, edges=edges: next(edges))
+        assert next(edges, None) is None, "one turn and no more"
+    others = {bytes(ask("move", {**GAME, "level": "0", "seed": seed}).body) for seed in range(12)}
+    assert len(others) > 1, "a seed matters"
 
 
 def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
@@ -96,36 +104,13 @@ def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_pos
         ask("move", {**GAME, "level": level})
 
 
-def test_a_review_says_which_move_lost_how_much():
-    # The sixth move gives a box away, although safe edges are left.
-    moves = [0, 2, 4, 5, 8, 9, 6]
-    *found, end = ask("review", {**GAME, "moves": moves, "simulations": 16}).lines
-    assert [line["ply"] for line in found] == list(range(len(moves) + 1))
-    assert end == {"done": True} and all(line["exact"] for line in found)
-    for before, after in pairwise(found):
-        sign = 1 if before["player"] == 0 else -1
-        assert before["lost"] == max(0, sign * (before["margin"] - after["margin"]))
-
-
-def test_games_are_read_and_written():
-    said = {"names": ["A", "B"], "title": "final", "date": "2026-01-31"}
-    game = {"rows": 5, "cols": 5, "start": [], "moves": [3, 1], **said}
-    for name in FORMATS:
-        text = ask("write", {**game, "format": name}).json["text"]
-        found = ask("read", {"text": text}).json
-        assert found == game or (name == "text" and found["moves"] == [3, 1])
-
-
 @pytest.mark.parametrize(
     ("path", "change", "message"),
     [
         ("move", {"rows": 0}, "rows: 0 "),
         ("move", {"cols": 10}, "board: a 2x10 board is beyond 9x9"),
-        ("move", {"rows": True}, "rows: True "),
         ("move", {"moves": [1, 1]}, "moves[1]: edge h0,1 is already drawn"),
-        ("move", {"moves": [12]}, "moves[0]: 12 "),
         ("move", {"moves": list(range(12))}, "moves: "),
-        ("move", {"start": 3}, "start: 3 must be a list"),
         ("move", {"level": "9000"}, "level: '9000' "),
         ("move", {"seed": -1}, "seed: -1 "),
         ("analyse", {"simulations": 10**6}, "simulations: 1000000 "),
@@ -134,11 +119,8 @@ def test_games_are_read_and_written():
         ("problem", {}, "theme: must be a text"),
         ("problem", {"theme": "x" * 500}, "theme: 'xxx"),
         ("problem", {"theme": "loops", "seed": 2**32}, "seed: 4294967296 "),
-        ("problem", {"theme": "loops", "seed": [1]}, "seed: [1] "),
-        ("problem", {"theme": "loops", "rating": "nan"}, "rating: 'nan' "),
         ("problem", {"theme": "loops", "rating": 1e300}, "rating: 1e+300 "),
         ("write", {"format": "pdf"}, "format: 'pdf' "),
-        ("write", {"names": [1, 2]}, "names: 1 "),
         ("read", {"text": 5}, "text: "),
         ("read", {"text": "# 9x10\nh0,0"}, "text: a 9x10 board is beyond 9x9"),
     ],
@@ -160,7 +142,7 @@ def test_strangers_are_kept_out():
 
 
 def test_a_full_queue_refuses(monkeypatch):
-    monkeypatch.setattr(queue, "MAX_WAITING", 0)
+    monkeypatch.setattr(server, "MAX_WAITING", 0)
     ask("move", {**GAME, "level": "0"}, status=503)
     ask("read", {"text": "# 2x2\nh0,0"})  # formats need no engine
     (line,) = ask("analyse", GAME).lines
@@ -179,9 +161,10 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
     monkeypatch.setattr(Programs, "waits", waits)
     monkeypatch.setattr(review, "prove", lambda *_: None)
     monkeypatch.setattr(review, "think", lambda *_: Choice(1, 0.0))
-    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: record.draw(1))
+    monkeypatch.setattr(answers, "play_level", lambda _level, game, _seed: game.draw(1))
     questions = {
         "move": {"level": "2"},
+        "problem": {"theme": "chains"},
         "review": {"moves": [0]},
         "analyse": {"moves": [0, 4], "simulations": 0, "seconds": 1},
     }
@@ -197,7 +180,7 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
                     await anyio.sleep(0.02)
             quick = await Client("/api/move", {**GAME, "level": "0"}).ask(APP)
             assert quick.status == 200
-            assert all(client.status is None for client in visitors["move"])
+            assert all(client.status is None for client in visitors["move"] + visitors["problem"])
             begun = [], [{"preparing": 1}]  # sent once a second
             assert all(client.lines in begun for client in visitors["review"])
             compiled.set()
@@ -208,43 +191,6 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
         preparing = [line["preparing"] for line in client.lines]
         assert preparing == [1] + [None] * (len(preparing) - 1) and client.lines[0]["exact"]
         assert [client.lines[n]["stage"] for n in (1, 2, -1)] == ["structure", "policy", "done"]
-
-
-def test_a_move_waits_for_its_level_unless_the_exact_solver_answers(gate, monkeypatch):
-    monkeypatch.setattr(opponents, "warm_up", lambda *_: gate.wait(60))
-    board = {"rows": 4, "cols": 6, "moves": [0]}  # no other test compiles it
-    waiting = [Client("/api/move", {**board, "level": level}) for level in ("0", "2")]
-
-    async def visit_all() -> None:
-        async with anyio.create_task_group() as group:
-            for client in waiting:
-                group.start_soon(client.ask, APP)
-            await anyio.sleep(0.3)
-            exact = [await Client(f"/api/{path}", {**GAME, "level": "8"}).ask(APP) for path in PAIR]
-            assert exact[0].json["edges"] and exact[1].json == {"ready": True}
-            assert all(client.status is None for client in waiting)
-            gate.set()
-
-    anyio.run(visit_all)
-    assert all(set(client.json["edges"]).isdisjoint(board["moves"]) for client in waiting)
-
-
-def test_problems_wait_for_the_compiler_while_others_are_answered(gate, monkeypatch):
-    programs = Programs(DotsAndBoxes(1, 1), "a solver", lambda: gate.wait(60))
-    monkeypatch.setattr(server, "SOLVER", programs)
-    problems = [Client("/api/problem", {"theme": "chains", "seed": seed}) for seed in range(3)]
-
-    async def visit_all() -> None:
-        async with anyio.create_task_group() as group:
-            for client in problems:
-                group.start_soon(client.ask, APP)
-            await anyio.sleep(0.2)
-            assert (await Client("/api/move", {**GAME, "level": "0"}).ask(APP)).status == 200
-            assert all(client.status is None for client in problems)
-            gate.set()
-
-    anyio.run(visit_all)
-    assert [client.json["theme"] for client in problems] == ["chains"] * 3
 
 
 HOSTILE = (
@@ -271,21 +217,18 @@ def hostile_question(rng: random.Random) -> tuple[str, bytes]:
     return rng.choice(PATHS), data
 
 
-@pytest.mark.parametrize(
-    "count", [1000, pytest.param(20_000, marks=pytest.mark.slow)], ids=["short", "long"]
-)
-def test_hostile_questions_get_an_answer(count, monkeypatch):
+def test_hostile_questions_get_an_answer(monkeypatch):
     # The engine is replaced: other tests check its moves.
     monkeypatch.setattr(Programs, "ready", True)
-    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: record)
+    monkeypatch.setattr(answers, "play_level", lambda _level, game, _seed: game)
     monkeypatch.setattr(answers, "stages", lambda *_: iter(()))
     monkeypatch.setattr(review, "prove", lambda *_: Solution(0, 0, 0, (0,)))
-    rng, kinds = random.Random(count), {}
-    for _ in range(count):
+    rng, kinds = random.Random(0), {200: 0, 400: 0}
+    for _ in range(600):
         path, data = hostile_question(rng)
         client = ask(path, data, status=None)
         assert client.status in (200, 400), (path, data, client.status, client.body)
         if client.status == 400:
             assert client.json["error"]
-        kinds[client.status] = kinds.get(client.status, 0) + 1
-    assert min(kinds.values()) > count / 20
+        kinds[client.status] += 1
+    assert min(kinds.values()) > 30

@@ -85,12 +85,8 @@ def test_nothing_beside_the_folder_is_served():
     for path in (
         "/v-0/../../server.py",
         "/v-0/%2e%2e/server.py",
-        "/v-0/..\\server.py",
-        "/v-0//etc",
         "/../server.py",
-        "/%2e%2e/server.py",
         "//etc/passwd",
-        "/..\\server.py",
         "/\0",
     ):
         assert get(path).status in (400, 404, 405), path
@@ -119,11 +115,3 @@ def test_lines_come_one_by_one_to_a_browser_that_takes_compressed_answers(monkey
 
     anyio.run(visit)
     assert client.lines == [{"line": 1}, {"line": 2}]
-
-
-def test_long_answers_are_compressed():
-    game = {**GAME, "rows": 5, "cols": 5, "moves": list(range(60)), "format": "ccgc"}
-    client = anyio.run(Client("/api/write", game, headers=[GZIP]).ask, APP)
-    plain = anyio.run(Client("/api/write", game).ask, APP)
-    assert text_of(client) == text_of(plain)
-    assert len(client.body) < len(plain.body) / 2

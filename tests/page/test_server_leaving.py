@@ -15,13 +15,13 @@ from client import GAME, PATIENCE, Client
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.records import RecordedGame
 from jaxzero.host import background
 from jaxzero.host.background import Programs
-from jaxzero.page import answers, queue, server
-from jaxzero.page.server import lines_in_turn, make_app
+from jaxzero.page import answers, server
+from jaxzero.page.server import Queue, lines_in_turn, make_app
 from jaxzero.play import analysis, opponents
 from jaxzero.play.analysis import Analysis
-from jaxzero.play.game import Record
 from jaxzero.solver.endgame import solve
 
 NOTHING = Analysis("structure", (), (), 0, 0)
@@ -62,17 +62,17 @@ def test_an_analysis_ends_with_its_reader(monkeypatch):
             ended.append(time.monotonic())
 
     monkeypatch.setattr(answers, "stages", prove)
-    clients = [Client("/api/analyse", GAME) for _ in range(queue.AT_ONCE)]
+    clients = [Client("/api/analyse", GAME) for _ in range(server.AT_ONCE)]
     stay_and_leave(clients, make_app(), begun.is_set)
-    assert len(ended) == queue.AT_ONCE
+    assert len(ended) == server.AT_ONCE
 
 
 def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     drawn = []
 
-    def think(_player, record, _seed):
+    def think(_player, game, _seed):
         time.sleep(0.5)
-        drawn.append(free := int(np.flatnonzero(~record.drawn)[0]))
+        drawn.append(free := int(np.flatnonzero(~game.drawn)[0]))
         return free
 
     monkeypatch.setattr(opponents, "choose", think)
@@ -82,7 +82,7 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     # The drawn edges leave one side of the first box and two of the second: one turn takes both.
     question = {**GAME, "cols": 1, "start": [0, 2, 3, 4, 5], "level": "2"}
     stay_and_leave([Client("/api/move", question) for _ in range(8)], app)
-    assert len(drawn) <= queue.AT_ONCE, "one edge each, of those whose turn it was"
+    assert len(drawn) <= server.AT_ONCE, "one edge each, of those whose turn it was"
     assert anyio.run(Client("/api/move", question).ask, app).status == 200
 
 
@@ -126,7 +126,7 @@ def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
 
 
 def test_open_streams_are_bounded_and_their_places_come_back(compiler, monkeypatch):
-    monkeypatch.setattr(queue, "MAX_WAITING", 3)
+    monkeypatch.setattr(server, "MAX_WAITING", 3)
     app = make_app()
     clients = [Client("/api/analyse", GAME) for _ in range(4)]
     stay_and_leave(clients, app, lambda: all(client.lines for client in clients), seconds=0)
@@ -139,16 +139,16 @@ def test_streams_share_the_tables_of_the_solver(monkeypatch):
     """Waiting streams have no table, whatever their number."""
     made, new_table = [], analysis.new_table
     monkeypatch.setattr(analysis, "new_table", lambda _: made.append(1) or new_table(2**10))
-    record = Record(DotsAndBoxes(2, 2))
-    streams = [answers.analyses(record, 16, 60) for _ in range(10)]
+    game = RecordedGame(2, 2)
+    streams = [answers.analyses(game, 16, 60) for _ in range(10)]
     assert [next(stream)["stage"] for stream in streams] == ["structure"] * 10
-    assert len(made) <= queue.AT_ONCE
+    assert len(made) <= server.AT_ONCE
 
 
 def test_lines_that_say_nothing_new_are_not_sent():
     async def run() -> list[str]:
         found = ({"bounds": bounds} for bounds in (1, 1, 1, 2, 2, 1))
-        return [line async for line in lines_in_turn(queue.Queue(), found)]
+        return [line async for line in lines_in_turn(Queue(), found)]
 
     assert [json.loads(line)["bounds"] for line in anyio.run(run)] == [1, 2, 1]
 
@@ -163,14 +163,14 @@ def test_others_have_their_turn_between_slices():
             yield {"stage": "exact"}
 
     async def run() -> None:
-        where = queue.Queue()
+        where = Queue()
 
         async def read() -> None:
             async for _ in lines_in_turn(where, slow()):
                 pass
 
         async with anyio.create_task_group() as group:
-            for _ in range(3 * queue.AT_ONCE):
+            for _ in range(3 * server.AT_ONCE):
                 group.start_soon(read)
             await anyio.sleep(0.1)
             with anyio.fail_after(PATIENCE):
@@ -178,15 +178,3 @@ def test_others_have_their_turn_between_slices():
             over.set()
 
     anyio.run(run)
-
-
-def test_who_neither_asks_nor_reads_in_time_loses_its_place(monkeypatch):
-    monkeypatch.setattr(server, "PATIENCE", 0.2)
-    monkeypatch.setattr(queue, "MAX_WAITING", 1)
-    monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
-    monkeypatch.setattr(Programs, "ready", True)
-    app, slow, deaf = make_app(), Client("/api/analyse", GAME), Client("/api/analyse", GAME)
-    slow.sends_all = deaf.reads = False
-    assert anyio.run(slow.ask, app).status == 408
-    anyio.run(deaf.ask, app)
-    assert ask(app).lines[-1]["stage"] == "done"

@@ -89,14 +89,13 @@ def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(see
         assert len(kinds) == len({*kinds})
 
 
-@pytest.mark.parametrize("simulations", [0, 2])
-def test_owners_agree_with_what_is_proven_and_no_stage_loses_them(simulations):
+def test_owners_agree_with_what_is_proven_and_no_stage_loses_them():
     board, shown, rng = DotsAndBoxes(2, 3), 0, np.random.default_rng(0)
     agent = tiny_agent(board)
-    for left in (2, 6, 11, *[13, 14, 15, 16] * 4):
+    for left in (2, 6, 11, *[13, 14, 15, 16] * 3):
         drawn = np.ones(board.num_edges, bool)
         drawn[rng.permutation(board.num_edges)[:left]] = False
-        for found in analysis.stages(agent, drawn, 0, simulations, 5.0):
+        for found in analysis.stages(agent, drawn, 0, 2 * (left % 2), 5.0):
             low, high = found.bounds or (-6, 6)
             owners = list(found.owners)
             unknown = owners == [None] * board.num_boxes
@@ -104,4 +103,4 @@ def test_owners_agree_with_what_is_proven_and_no_stage_loses_them(simulations):
         assert found.lines[0] == found.line and found.line and found.proven is not None
         assert not unknown or left > small.MAX_UNDRAWN
         shown += not unknown
-    assert 3 < shown < 19, "neither all owners nor none contradict the proofs"
+    assert 3 < shown < 15, "neither all owners nor none contradict the proofs"

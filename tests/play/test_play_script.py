@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from script_runner import run_here
 
 from jaxzero.game.records import read_game
@@ -14,11 +11,11 @@ def test_a_piped_game_runs_to_its_end():
     options = "--rows 1 --cols 1 --player greedy".split()
     done = run_here("play.py", *options, entries="h00\nh0,0\nh10\nv00\nv01\n")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip().split("\n")[-1] in ("You lose 0 : 1.", "You win 1 : 0.")
+    assert done.stdout.rstrip().split("\n")[-1].startswith("The winner is ")
 
 
 def test_a_game_that_was_stopped_goes_on(tmp_path):
-    file, copy, third = (tmp_path / name for name in ("game.json", "copy.json", "third.json"))
+    file, copy = tmp_path / "game.json", tmp_path / "copy.json"
     options = "--rows 1 --cols 1 --player greedy --first ai".split()
     assert run_here("play.py", *options, "--save", file).returncode == 0
     begun = read_game(file.read_text())
@@ -26,30 +23,15 @@ def test_a_game_that_was_stopped_goes_on(tmp_path):
     done = run_here("play.py", *options, "--load", file, "--save", copy)
     assert done.returncode == 0, done.stderr
     assert read_game(copy.read_text()) == begun
-    # Another player takes over; a name that a person gave stays.
-    options[options.index("greedy")] = "random"
-    named = tmp_path / "named.json"
-    named.write_text(copy.read_text().replace('"you"', '"Ann"'))
-    assert run_here("play.py", *options, "--load", named, "--save", third).returncode == 0
-    assert read_game(third.read_text()).names == ("AI (random)", "Ann")
     # A saved game is replaced only by its own continuation.
-    assert run_here("play.py", *options, "--save", third).returncode == 2
-    assert run_here("play.py", *options, "--load", third, "--save", third).returncode == 0
-    assert len(read_game(third.read_text()).moves) == 1
+    assert run_here("play.py", *options, "--save", copy).returncode == 2
+    assert run_here("play.py", *options, "--load", copy, "--save", copy).returncode == 0
+    assert len(read_game(copy.read_text()).moves) == 1
 
 
-def game_of(tmp_path: Path, player: str, seed: int, temperature: float) -> tuple[int, ...]:
-    file = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
-    options = f"--mode ai --weights 2x2 --player {player} --player2 {player}".split()
-    options += ["--seed", str(seed), "--temperature", str(temperature), "--save", file]
-    done = run_here("play.py", *options)
-    assert done.returncode == 0, done.stderr
-    return read_game(file.read_text()).moves
-
-
-@pytest.mark.parametrize("player", ["policy", "search:4"])
-def test_a_temperature_makes_the_seed_decide(player, tmp_path):
-    hot = [game_of(tmp_path, player, seed, 1.0) for seed in (0, 0, 1)]
-    assert hot[0] == hot[1] != hot[2]
-    cold = [game_of(tmp_path, player, seed, 0.0) for seed in (0, 1)]
-    assert cold[0] == cold[1]
+def test_a_temperature_makes_the_seed_decide(tmp_path):
+    options = "--mode ai --weights 2x2 --player policy --player2 policy --temperature 1".split()
+    for seed in (0, 1):
+        done = run_here("play.py", *options, "--seed", seed, "--save", tmp_path / f"{seed}.txt")
+        assert done.returncode == 0, done.stderr
+    assert len({file.read_text() for file in tmp_path.iterdir()}) == 2

@@ -158,13 +158,6 @@ def test_safe_edges_differ_in_a_problem_of_parity():
         assert right(problem) < safe(problem), "all right edges are safe, not all safe ones right"
 
 
-def test_an_opening_is_early_and_a_problem_of_the_book_is_its_image():
-    for problem in problems("opening", 12):
-        assert len(problem["answers"]) >= 33 and str(board_of(problem)) == "5x5"
-    sizes = {12, 13, 14, 15, 16, 17, 30, 32}  # undrawn edges of the book's fast problems
-    assert {len(problem["answers"]) for problem in problems("berlekamp", 30)} <= sizes
-
-
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_wanted_rating_is_met_as_far_as_it_can_be(theme):
     low, high = (np.mean([asked(theme, s, r)["rating"] for s in range(8)]) for r in (600, 2400))

@@ -12,8 +12,7 @@ from script_runner import run_here
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame
 from jaxzero.play import review
-from jaxzero.play.game import Record
-from jaxzero.play.review_report import PHASES, Reviewed
+from jaxzero.play.review import PHASES, Reviewed
 from jaxzero.solver.endgame import move_values
 
 BOARD = DotsAndBoxes(2, 2)
@@ -22,8 +21,7 @@ BOARD = DotsAndBoxes(2, 2)
 def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
     """Return the review of a game that the solver proves everywhere."""
     game = RecordedGame(2, 2, start, tuple(moves))
-    record = Record(game.board, game.moves, game.start)
-    return Reviewed(game, tuple(review.review(None, record, 16)))
+    return Reviewed(game, tuple(review.review(None, game, 16)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -51,17 +49,15 @@ def test_tallies_add_up_and_perfect_play_loses_nothing():
     careless = reviewed([*range(12)])
     phases = [line.phase for line in careless.lines[:-1]]
     assert [phases.count(name) for name in PHASES] == [5, 1, 6], "by hand"
-    for found in (perfect, careless):
-        tallies = [found.tallies(player) for player in (0, 1)]
-        assert sum(tally["all"].moves for tally in tallies) == 12
-        for tally in tallies:
-            parts = [tally[name] for name in PHASES]
-            for field in ("moves", "mistakes", "lost"):
-                assert sum(getattr(part, field) for part in parts) == getattr(tally["all"], field)
-            whole = tally["all"]
-            assert whole.accuracy == round(1 - whole.mistakes / whole.moves, 4)
+    tallies = [careless.tallies(player) for player in (0, 1)]
+    assert sum(tally["all"].moves for tally in tallies) == 12
+    for tally in tallies:
+        whole, parts = tally["all"], [tally[name] for name in PHASES]
+        for field in ("moves", "mistakes", "lost"):
+            assert sum(getattr(part, field) for part in parts) == getattr(whole, field)
+        assert whole.accuracy == round(1 - whole.mistakes / whole.moves, 4)
     assert all(perfect.tallies(player)["all"].mistakes == 0 for player in (0, 1))
-    assert sum(careless.tallies(player)["all"].mistakes for player in (0, 1)) > 0
+    assert sum(tally["all"].mistakes for tally in tallies) > 0
 
 
 def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypatch):
@@ -69,8 +65,8 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     said = ((3, 0.5), (4, 0.25), (5, -1.5))
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
-    record = Record(BOARD, (0, 1))
-    found = review.review(None, record, 16, wait=lambda: [0.0, 0.1], seconds=0)
+    game = RecordedGame(2, 2, moves=(0, 1))
+    found = review.review(None, game, 16, wait=lambda: [0.0, 0.1], seconds=0)
     assert [next(found), next(found)] == [0.0, 0.1]
     lines = [line for line in found if isinstance(line, review.ReviewLine)]
     # The sides alternate: a move is worth the negated value of the next position.

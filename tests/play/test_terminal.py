@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import jax
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import jaxzero
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
-from jaxzero.game.records import read_game
+from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game.records import RecordedGame, read_game
 from jaxzero.measure.arena import MatchResult, play_match
-from jaxzero.play.game import Record, Side, choose
+from jaxzero.play.game import Side, choose
 from jaxzero.play.modes import choose_game, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
 from jaxzero.players.choosing import Choice
@@ -29,8 +31,8 @@ LOWEST = Player("lowest", draw_lowest)  # draws the free edge with the lowest nu
 SIDES = (Side("you"), Side("AI", LOWEST))
 
 
-def play(board: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[str]]:
-    """Play with these entries and then end the input; return the record and all lines."""
+def play(board: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[RecordedGame, list[str]]:
+    """Play with these entries and then end the input; return the game and all lines."""
     waiting, written = list(entries), []
 
     def read(_prompt: str) -> str:
@@ -38,69 +40,34 @@ def play(board: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[
             raise EOFError
         return waiting.pop(0)
 
-    record = play_game(Record(board), Setup(sides, read, written.append))
+    game = play_game(RecordedGame(board.rows, board.cols), Setup(sides, read, written.append))
     assert not waiting
-    return record, "\n".join(written).split("\n")
-
-
-def random_record(board: DotsAndBoxes, seed: int, plies: int | None = None) -> Record:
-    order = np.random.default_rng(seed).permutation(board.num_edges)[:plies]
-    return Record(board, tuple(order.tolist()))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_record_follows_the_rules(seed):
-    board = DotsAndBoxes(2, 3)
-    whole = random_record(board, seed)
-    state, draw = initial_state(board), jax.jit(step, static_argnums=0)
-    for plies in range(board.num_edges + 1):
-        record = whole.cut(plies)
-        jax.tree.map(
-            lambda own, rule: np.testing.assert_array_equal(own[0], rule), record.state(), state
-        )
-        assert record.is_over == (plies == board.num_edges)
-        if not record.is_over:
-            state, _ = draw(board, state, whole.moves[plies])
-    assert sum(whole.score) == board.num_boxes == len(whole.owners)
-
-
-def test_edges_drawn_before_the_game_belong_to_nobody():
-    start = (0, 2, 4, 5)  # the first box, closed
-    record = Record(PAIR, start=start)
-    assert (record.player, record.owners, record.boxes_left, record.is_over) == (0, {}, 1, False)
-    assert (record.drawn.sum(), record.margin) == (4, 0)
-    for edge in (1, 3, 6):
-        record = record.draw(edge)
-    assert (record.owners, record.score, record.is_over) == ({1: 0}, (1, 0), True)
-    assert record.cut(1) == Record(PAIR, (1,), start)
-    for edge in (0, -1, 7, 10**9):  # already drawn, or not on the board
-        with pytest.raises(InputError):
-            record.draw(edge)
+    return game, "\n".join(written).split("\n")
 
 
 def test_a_game_goes_on_from_its_record_and_is_saved_at_every_turn():
     saved, entries = [], iter(["undo", "v0,2", "quit"])
     setup = Setup(SIDES, lambda _prompt: next(entries), lambda _line: None, save=saved.append)
-    begun = Record(PAIR, (1, 3), start=(0,))
-    record = play_game(begun, setup)
+    begun = RecordedGame(1, 2, (0,), (1, 3))
+    game = play_game(begun, setup)
     assert [one.moves for one in saved] == [(1, 3), (), (6,), (6, 1)]
-    assert record == saved[-1] and record.start == (0,)
+    assert game == saved[-1] and game.start == (0,)
 
 
 def test_a_whole_game_with_its_score():
-    record, lines = play(PAIR, "h0,0", "h 1 0", "v01")
-    assert record.moves == (0, 1, 2, 3, 5, 4, 6)
-    assert record.owners == {0: 1, 1: 1}
+    game, lines = play(PAIR, "h0,0", "h 1 0", "v01")
+    assert game.moves == (0, 1, 2, 3, 5, 4, 6)
+    assert game.owners == {0: 1, 1: 1}
     assert [line for line in lines if " draws " in line] == [
         "AI (lowest) draws h0,1",
         "AI (lowest) draws h1,1",
         "AI (lowest) draws v0,0, v0,2 and closes 2 boxes",
     ]
-    assert lines[-1] == "You lose 0 : 2."
-    record, lines = play(PAIR, "h0,1", "h1,1", "5", "6", sides=SIDES[::-1])
-    assert record.moves == (0, 1, 2, 3, 4, 5, 6) and record.owners == {0: 1, 1: 1}
+    assert lines[-1] == "The winner is AI (lowest), 2 : 0."
+    game, lines = play(PAIR, "h0,1", "h1,1", "5", "6", sides=SIDES[::-1])
+    assert game.moves == (0, 1, 2, 3, 4, 5, 6) and game.owners == {0: 1, 1: 1}
     assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines, "who closes a box goes on"
-    assert lines[-1] == "You win 2 : 0."
+    assert lines[-1] == "The winner is you, 2 : 0."
 
 
 def test_undo_returns_to_the_previous_decision_exactly():
@@ -113,16 +80,16 @@ def test_undo_returns_to_the_previous_decision_exactly():
 
 def test_what_cannot_be_drawn_is_refused_in_one_line_and_asked_again():
     wrong = ["h0,0", "h0,1", "v0,3", "7", "x1", "udno", ""]
-    record, lines = play(PAIR, "h0,0", *wrong)
-    assert record.moves == (0, 1)
+    game, lines = play(PAIR, "h0,0", *wrong)
+    assert game.moves == (0, 1)
     refused = lines[-2 - len(wrong) : -2]
     for entry, line in zip(wrong, refused, strict=True):
         assert entry in line
 
 
 def test_commands_answer_and_leave_the_game_alone():
-    record, lines = play(PAIR, "help", "board", "hint", "solve", "?")
-    assert record.moves == ()
+    game, lines = play(PAIR, "help", "board", "hint", "solve", "?")
+    assert game.moves == ()
     for name in COMMANDS:
         assert sum(line.startswith(f"  {name} ") for line in lines) == 2
     assert set(WORDS) == {find_entry(PAIR, word) for word in WORDS}
@@ -131,28 +98,44 @@ def test_commands_answer_and_leave_the_game_alone():
     assert f"best: {' '.join(best)}" in lines
 
 
-@pytest.mark.parametrize("size", [(6, 6), (2, 21)])  # too hard, and beyond the solver
+@pytest.mark.parametrize("size", [(6, 6), (2, 8)])  # too hard, and beyond the solver
 def test_without_a_proof_the_hint_is_what_the_opponent_would_draw(size):
     written, entries = [], iter(["solve", "hint", "quit"])
     setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
-    assert play_game(Record(DotsAndBoxes(*size)), setup).moves == ()
-    assert "not solved in time" in written[1] or written[1].startswith("board: 2x21 must be")
+    assert play_game(RecordedGame(*size), setup).moves == ()
+    assert "not solved in time" in written[1] or written[1].startswith("board: 2x8 must be")
     assert written[2].startswith("hint: h0,0 (") and "lowest would draw" in written[2]
 
 
 def test_two_players_are_shown_turn_by_turn():
-    record, lines = play(PAIR, sides=(Side("A", LOWEST), Side("B", LOWEST)))
-    assert record.is_over and lines[-1] == "B (lowest) wins 2 : 0."
+    game, lines = play(PAIR, sides=(Side("A", LOWEST), Side("B", LOWEST)))
+    assert game.is_over and lines[-1] == "The winner is B (lowest), 2 : 0."
     boards, turns = (sum(sign in line for line in lines) for sign in ("  +", " draws "))
     assert boards == 2 * (turns + 1)
 
 
 def test_a_player_repeats_itself_at_the_same_ply_and_seed():
-    record, player = random_record(SQUARE, 0, 4), make_player("random", SQUARE)
-    chosen = {choose(player, record, seed) for seed in range(20)}
-    assert choose(player, record, 5) == choose(player, record, 5)
+    game, player = RecordedGame(2, 2, moves=(4, 0, 9, 7)), make_player("random", SQUARE)
+    chosen = {choose(player, game, seed) for seed in range(20)}
+    assert choose(player, game, 5) == choose(player, game, 5)
     assert len(chosen) > 2
-    assert not record.drawn[list(chosen)].any()
+    assert not game.drawn[list(chosen)].any()
+
+
+@pytest.mark.parametrize("name", ["policy", "search:4"])
+def test_a_temperature_makes_the_seed_decide(name):
+    agent = jaxzero.load("2x2").agent
+
+    def game(player: Player, seed: int) -> tuple[int, ...]:
+        found = RecordedGame(2, 2)
+        while not found.is_over:
+            found = found.draw(choose(player, found, seed))
+        return found.moves
+
+    hot = make_player(name, SQUARE, replace(agent, temperature=1.0))
+    assert game(hot, 0) == game(hot, 0) != game(hot, 1)
+    cold = make_player(name, SQUARE, agent)
+    assert game(cold, 0) == game(cold, 1)
 
 
 @pytest.mark.parametrize("name", ["games.jsonl", "games"])
@@ -184,37 +167,12 @@ def test_a_game_to_go_on_with_has_the_board_asked_for(tmp_path):
             path.write_text(text)
         return choose_game(path, *sides, []).board
 
-    for given, board in (
-        (("h0,0", 2, 3), (2, 3)),
-        (("h0,0", None, None), (3, 3)),
-        (("# 2x5", None, None), (2, 5)),
-        ((None, None, None), (3, 3)),
-        ((None, None, 4), (3, 4)),
-    ):
-        assert choose(*given) == DotsAndBoxes(*board)
+    assert choose("h0,0", 2, 3) == DotsAndBoxes(2, 3)
+    assert choose("# 2x5", None, None) == DotsAndBoxes(2, 5)
+    assert choose(None, None, 4) == DotsAndBoxes(3, 4)
     for given, field in (
         (("x", None, None), "load: .*game.txt: text"),
         (("2x2", 3, None), "rows: 3 "),
-        (("2x2", None, 3), "cols: 3 "),
-        ((None, 99, None), "rows: 99 "),
     ):
         with pytest.raises(InputError, match=f"^{field}"):
             choose(*given)
-
-
-def test_a_player_that_compiles_is_waited_for_unless_the_solver_answers():
-    """The exact answer is a move of perfect play; the player itself would draw another edge."""
-    asked = []
-
-    def compile_and_draw(keys, state) -> Choice:
-        asked.append(keys)
-        return draw_lowest(keys, state)
-
-    for exact in (True, False):
-        player = Player("slow", compile_and_draw)
-        entries = iter(["quit"])
-        sides = Side("AI", player), Side("you")
-        setup = Setup(sides, lambda _, rest=entries: next(rest), lambda _: None, exact=exact)
-        record = play_game(Record(PAIR), setup)
-        assert bool(asked) == (not exact)
-        assert record.moves == ((solve(PAIR, []).best[0],) if exact else (0,))

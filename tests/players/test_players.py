@@ -9,8 +9,9 @@ from compiled import random_positions
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, initial_states, parse_edge, parse_edges
+from jaxzero.game.records import RecordedGame
 from jaxzero.measure.arena import play_match
-from jaxzero.play.game import Record, choose, draw_turn
+from jaxzero.play.game import choose, draw_turn
 from jaxzero.players.players import (
     choose_by_rules,
     make_player,
@@ -78,9 +79,9 @@ def test_simple_rules_give_three_boxes_rather_than_four_of_as_many_edges():
 
 def test_rules_play_whole_games_and_give_little():
     board = DotsAndBoxes(4, 3)
-    record, player = Record(board), make_player("rules", board)
-    while not record.is_over:
-        record = draw_turn(record, lambda here: choose(player, here, 0))
+    game, player = RecordedGame(board.rows, board.cols), make_player("rules", board)
+    while not game.is_over:
+        game = draw_turn(game, lambda here: choose(player, here, 0))
     # Every box has two drawn sides. Row 0 has chains of one box and of two, other rows of three.
     drawn = np.arange(board.num_edges) < board.num_horizontal
     drawn[[parse_edge(board, name) for name in ("h0,0", "h0,1")]] = False

@@ -154,7 +154,7 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
     # Batches of the root and the round: parts of 4, parts of 2, whole rounds. Callbacks come in
     # any order within a search.
     assert sizes[:14] == [4] + 4 * [4] + 2 * [2] + 7 * [2]
-    assert sorted(sizes[14:]) == [4, 32]
+    assert sizes[14:] == [32, 32]
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
 

