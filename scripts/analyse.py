@@ -25,7 +25,7 @@ from jaxzero.runs.source import add_board_options, add_source_options, required_
 
 if TYPE_CHECKING:
     from jaxzero.game.records import RecordedGame
-    from jaxzero.network.agent import Agent
+    from jaxzero.network.network import Agent
     from jaxzero.play.game import Record
     from jaxzero.play.review_report import Reviewed
     from jaxzero.runs.source import Source

@@ -28,7 +28,7 @@ from jaxzero.runs.source import (
 )
 
 if TYPE_CHECKING:
-    from jaxzero.network.agent import Agent
+    from jaxzero.network.network import Agent
     from jaxzero.runs.weights import LoadedAgent
 
 

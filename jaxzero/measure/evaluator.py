@@ -15,8 +15,7 @@ from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.measure.scoring import BATCH, player_answers, score
 from jaxzero.measure.strength import refuse_search
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.players.players import Player, make_player, make_players
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")

@@ -15,7 +15,7 @@ from jaxzero.measure.arena import MAX_AT_ONCE, batch_size, play_match
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.players.levels import find_level
 from jaxzero.players.players import LEARNT, make_player, make_players
 from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes

@@ -14,7 +14,7 @@ from jaxzero.host.files import save_figure
 from jaxzero.host.progress import working
 from jaxzero.measure.scoring import Answers, compare, player_answers, score
 from jaxzero.measure.suite import Suite, format_counts
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.players.players import LEARNT, make_player, make_players, name_shown
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.

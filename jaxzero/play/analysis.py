@@ -20,10 +20,10 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.host.memory import cores
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
-from jaxzero.players.single import think
+from jaxzero.players.choosing import think
 from jaxzero.solver.endgame import (
     ILLEGAL,
     Solution,

@@ -18,7 +18,7 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.host.background import Programs
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
 from jaxzero.players import expert
 from jaxzero.players.players import choose_by_rules

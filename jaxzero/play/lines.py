@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.board import play_moves
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.looking import line_of_play
 from jaxzero.solver import small
 

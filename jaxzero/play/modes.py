@@ -19,7 +19,7 @@ from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_
 from jaxzero.host.files import write_text
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.game import Record, Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.players.players import LEARNT, Player, draws_best, make_player

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.background import Programs
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.game import Record, choose, choose_when_ready, draw_turn, warm_up
 from jaxzero.play.looking import prepare
 from jaxzero.players.levels import LEVELS, find_level

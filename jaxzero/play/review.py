@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jaxzero.game import fullest_beside
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.analysis import prove
 from jaxzero.play.game import Record
-from jaxzero.players.single import think
+from jaxzero.players.choosing import think
 
 SECONDS = 1.0  # solver time for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy

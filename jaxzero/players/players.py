@@ -29,9 +29,8 @@ from jaxzero.game import (
     random_edge,
 )
 from jaxzero.game.board import take_free_boxes
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network, inference_copy
-from jaxzero.players import expert, single
+from jaxzero.network.network import Agent, Network, inference_copy
+from jaxzero.players import choosing, expert
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.levels import Level, find_level, with_random_moves
 from jaxzero.search.rounds import rounds_of
@@ -338,12 +337,12 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
         # One position has a program that analysis and expert use too.
         drawn, noise = np.asarray(state.drawn), None
         if searches:
-            found = single.think(agent, drawn[0], simulations)
+            found = choosing.think(agent, drawn[0], simulations)
             return Choice(found.edge[None], found.value[None])
         if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
             gumbel = jax.random.gumbel(keys[0], drawn[0].shape, jnp.float32)
             noise = agent.temperature * np.asarray(gumbel)
-        return single.choose_many(agent, drawn, 0, noise)
+        return choosing.choose_many(agent, drawn, 0, noise)
 
     return Player(name, decide)
 

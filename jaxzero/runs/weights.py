@@ -32,8 +32,7 @@ from safetensors.numpy import save
 from jaxzero.config import Config, config_of, config_of_file, save_config
 from jaxzero.errors import InputError
 from jaxzero.host.files import atomic_write, write_json
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network, init_params
+from jaxzero.network.network import Agent, Network, init_params
 from jaxzero.runs.run_dir import CHECKPOINTS, check_run, config_file, finished_checkpoints
 from jaxzero.runs.source import FOLDER, SUFFIX, Source, shipped_names
 

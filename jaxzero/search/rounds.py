@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.network.parts import SIZES, in_parts
+from jaxzero.network.network import SIZES, in_parts
 from jaxzero.search.tree import (
     NO_MOVE,
     ROOT,

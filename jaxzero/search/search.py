@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.game.structure import Structure
-from jaxzero.network.network import Network, evaluate_some, expected_margin
-from jaxzero.network.parts import SIZES
+from jaxzero.network.network import SIZES, Network, evaluate_some, expected_margin
 from jaxzero.search import plain_game, quiet_game
 from jaxzero.search.mctx_search import search_by_mctx
 from jaxzero.search.rounds import Problem, Rounds, SearchResult, rounds_of, search_by_rounds

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.network.parts import in_parts
+from jaxzero.network.network import in_parts
 
 # number of used places of 16: sizes of the parts that compute them
 PARTS = {0: [], 1: [1], 2: [2], 3: [4], 5: [8], 8: [8], 9: [8, 1], 11: [8, 4], 16: [8, 8]}

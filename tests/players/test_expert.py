@@ -15,8 +15,8 @@ from jaxzero.host.background import cancelled_by
 from jaxzero.measure.arena import play_match
 from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
+from jaxzero.players.choosing import SearchOutput
 from jaxzero.players.players import make_player
-from jaxzero.players.single import SearchOutput
 from jaxzero.solver import endgame
 
 BOARD = DotsAndBoxes(2, 2)

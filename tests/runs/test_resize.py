@@ -13,10 +13,9 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.agent import Agent
 from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
 from jaxzero.network.heads import margin_bins
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.runs.resize import LENGTHS_KERNEL, margin_columns, resize, resize_params
 from jaxzero.runs.weights import param_shapes
 
