@@ -12,9 +12,7 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.config import check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, play_moves, step
 from jaxzero.players.choosing import Choice
@@ -43,13 +41,6 @@ class MatchResult:
         """Make the result from final margins [B] of games in which the seats alternate."""
         first, second = (dict(Counter(seat.tolist())) for seat in (margins[0::2], margins[1::2]))
         return cls(first, second, repeats, moves)
-
-    def mirrored(self) -> MatchResult:
-        """Return the result for the other player."""
-        return MatchResult(
-            *({-m: n for m, n in seat.items()} for seat in (self.second, self.first)),
-            repeats=self.repeats,
-        )
 
     @property
     def both(self) -> Counter:
@@ -159,11 +150,7 @@ def play_match(
     Raises: InputError for an odd number of games or none, for a player of another board, and for
     an illegal edge.
     """
-    games = check_number("games", games, PositiveInt)
-    opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
-    seed = check_number("seed", seed, NonNegativeInt)
-    at_once = check_number("at_once", at_once, NonNegativeInt)
-    if games % 2:
+    if games < 2 or games % 2:
         raise InputError(f"games: {games} must be even (pairs with swapped seats)")
     for player in (first, second):
         if player.board not in (None, board):

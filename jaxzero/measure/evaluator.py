@@ -1,22 +1,35 @@
-"""Evaluations of a training run: matches, solved positions, and the gate."""
+"""Measure strength: of a run in training, in matches of trained networks, and for an export."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import chex
+import jax
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
 from jaxzero.host.progress import working
-from jaxzero.measure.arena import MatchResult, play_match
-from jaxzero.measure.scoring import BATCH, player_answers, score
-from jaxzero.measure.strength import refuse_search
+from jaxzero.measure.arena import MAX_AT_ONCE, MatchResult, batch_size, play_match
+from jaxzero.measure.scoring import BATCH, format_scores, player_answers, score
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
 from jaxzero.network.network import Agent, Network
-from jaxzero.players.players import Player, make_player, make_players
+from jaxzero.players.players import (
+    LEARNT,
+    Player,
+    find_level,
+    make_player,
+    make_players,
+    name_shown,
+)
+from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
+from jaxzero.runs.source import Source
+from jaxzero.runs.weights import LoadedAgent, from_half, read_record, to_half, training_record
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
 
@@ -140,3 +153,105 @@ def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict
         for key in TRACKED
     }
     return versus | suites
+
+
+# Trained networks
+
+
+def play_matches(
+    matches: dict[str, tuple[Player, Player]], games: int, opening_plies: int, seed: int
+) -> dict[str, dict]:
+    """Play matches, given by name; print and return the results of the first players."""
+    results = {}
+    for name, (first, second) in matches.items():
+        text = f"{first.name} against {second.name}"
+        with working(f"playing {games} games of {text}"):
+            result = play_match(first.board, first, second, games, opening_plies, seed)
+        print(f"{text:<32} {result}", flush=True)
+        results[name] = result.to_dict()
+    return results
+
+
+def matches_against(
+    opponents: str, agent: Agent, simulations: int, games: int
+) -> dict[str, tuple[Player, Player]]:
+    """Return the matches of a searching network against each of `opponents`, by their names."""
+    board = agent.network.board
+    refuse_search("simulations", simulations, games, board)
+    players = make_players(opponents, board, agent, "opponents")
+    refuse_searches("opponents", [player.name for player in players], games, board)
+    me = make_player(f"search:{simulations}", board, agent)
+    return {player.name: (me, player) for player in players}
+
+
+def matches_between(networks: dict[str, Agent], names: list[str]) -> dict[str, tuple]:
+    """Return a match between two networks for each player in `names`.
+
+    Raises: InputError for a player without a network.
+    """
+    for name in names:
+        if not name.startswith(LEARNT):
+            raise InputError(f"players: {name} uses no network, so two networks cannot be matched")
+
+    def player(name: str, network: str, agent: Agent) -> Player:
+        made = make_player(name, agent.network.board, agent)
+        return replace(made, name=name_shown(name, network, 2))
+
+    return {name: tuple(player(name, *item) for item in networks.items()) for name in names}
+
+
+def measure_weights(
+    source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> tuple[LoadedAgent, dict[str, Any]]:
+    """Return the network of a source and the record of its training and its measured strength.
+
+    The network of a run is measured with the rounded weights of the export. Strength is measured in
+    matches if there are opponents, and on the test suite of the board if it exists.
+    """
+    if source.folder is None:
+        record = read_record(source.weights)
+    else:
+        record = {"training": training_record(source, loaded)}
+        params = from_half(to_half(loaded.agent.params))
+        loaded = loaded._replace(agent=replace(loaded.agent, params=params))
+    if opponents:
+        matches = matches_against(opponents, loaded.agent, simulations, games)
+        record["versus"] = play_matches(matches, games, opening_plies=4, seed=0)
+    suite = choose_suite("auto", loaded.config.game.board, half="test")
+    if suite is not None:
+        record["suite_name"], record["suite"] = suite.name, {}
+        for name in ("policy", f"search:{simulations}"):
+            with working(f"scoring {name} on suite {suite.name}"):
+                player = make_player(name, suite.board, loaded.agent)
+                record["suite"][name] = score(suite, player_answers(suite, player))
+        print(format_scores(record["suite"]))
+    return loaded, record
+
+
+def refuse_searches(
+    field: str, names: Iterable[str], games: int, board: DotsAndBoxes, positions: int = 0
+) -> None:
+    """Raise an InputError if a search of a player in `names` needs too much memory."""
+    for name in names:
+        kind, _, simulations = name.partition(":")
+        if kind == "level":
+            kind, _, simulations = find_level(simulations).player.partition(":")
+        if kind == "search":
+            refuse_search(field, int(simulations), games, board, positions)
+
+
+def refuse_search(
+    field: str, simulations: int, games: int, board: DotsAndBoxes, positions: int = 0
+) -> None:
+    """Raise an InputError if the search trees of a match do not fit into the memory.
+
+    The trees of `positions` positions, searched at once in other work, must fit too.
+    """
+    limit = memory_limit_bytes(jax.local_devices()[:1])
+    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
+    needed = batch * (simulations + 1) * board.num_edges * NODE_BYTES
+    if limit is not None and needed > limit:
+        raise InputError(
+            f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "
+            f"device has {mebibytes(limit)}: lower it"
+        )

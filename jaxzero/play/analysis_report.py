@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
 from jaxzero.game import edge_name, render
+from jaxzero.host.table import table
 from jaxzero.play.analysis import LONG, Analysis
 from jaxzero.play.game import Record
 
@@ -31,7 +30,7 @@ def format_analysis(record: Record, found: Analysis) -> str:
     heads = ["edge", "kind", "prior", "visits", "value", "margin lost", ""]
     more = f"and {len(rows) - MAX_ROWS} edges more" if len(rows) > MAX_ROWS else ""
     lines = [render(board, record.drawn, marks), "", *_summary(record, found), ""]
-    return "\n".join([*lines, tabulate(rows[:MAX_ROWS], heads, disable_numparse=True), more])
+    return "\n".join([*lines, table(heads, rows[:MAX_ROWS], "llrrrrl"), more])
 
 
 def _summary(record: Record, found: Analysis) -> list[str]:

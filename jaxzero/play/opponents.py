@@ -9,8 +9,7 @@ from jaxzero.host.background import Programs
 from jaxzero.network.network import Agent
 from jaxzero.play.game import Record, choose, choose_when_ready, draw_turn, warm_up
 from jaxzero.play.looking import prepare
-from jaxzero.players.levels import LEVELS, find_level
-from jaxzero.players.players import Player, draws_best, make_player
+from jaxzero.players.players import LEVELS, Player, draws_best, find_level, make_player
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 from jaxzero.solver.endgame import can_solve, solve

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
-
-from tabulate import tabulate
 
 from jaxzero.game import edge_name
 from jaxzero.game.records import RecordedGame
+from jaxzero.host.table import table
 from jaxzero.play.review import MISTAKE_PROVEN, PHASES, ReviewLine
-
-_table = partial(tabulate, disable_numparse=True)
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ def format_review(found: Reviewed) -> str:
         if tally.moves
     ]
     side_heads = ["side", "phase", "moves", "mistakes", "margin lost", "accuracy"]
-    return f"{_table(rows, heads)}\n\n{_table(sides, side_heads)}"
+    return f"{table(heads, rows, 'rllrrl')}\n\n{table(side_heads, sides, 'llr')}"
 
 
 def format_summary(reviews: dict[str, Reviewed]) -> str:
@@ -99,7 +95,7 @@ def format_summary(reviews: dict[str, Reviewed]) -> str:
         ends = "{} : {}".format(*found.game.score)
         rows.append((name, str(found.game.board), ends, *(" / ".join(both) for both in cells)))
     heads = ["game", "board", "A : B", "moves A / B", "mistakes", "margin lost", "accuracy"]
-    return _table(rows, heads)
+    return table(heads, rows)
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from jaxzero.page import answers, queue, server
 from jaxzero.page.server import LOOPBACK, MAX_BYTES, make_app
 from jaxzero.play import opponents, review
 from jaxzero.players.choosing import Choice
-from jaxzero.players.levels import LEVELS
+from jaxzero.players.players import LEVELS
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 

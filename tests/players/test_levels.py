@@ -12,8 +12,7 @@ import jaxzero
 from jaxzero.errors import InputError
 from jaxzero.game import initial_states
 from jaxzero.measure.arena import play_match
-from jaxzero.players.levels import LEVELS
-from jaxzero.players.players import make_player
+from jaxzero.players.players import LEVELS, make_player
 
 AGENT = jaxzero.load("2x2").agent
 BOARD = AGENT.network.board

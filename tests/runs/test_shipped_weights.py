@@ -10,8 +10,8 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from jaxzero.config import SearchConfig
+from jaxzero.measure.evaluator import measure_weights
 from jaxzero.measure.scoring import player_answers, score
-from jaxzero.measure.strength import measure_weights
 from jaxzero.measure.suite import choose_suite
 from jaxzero.players.players import make_player
 from jaxzero.runs.source import Source
