@@ -84,11 +84,7 @@ class MatchResult:
         return wilson_interval(self.points, self.distinct)
 
     def to_dict(self) -> dict:
-        """Return the result as JSON.
-
-        Keys: points, low, high, games, distinct (different games), margin, wins, draws, losses,
-        and margins (the number of games by seat and final margin).
-        """
+        """Return the result as JSON."""
         low, high = self.interval
         return {
             "points": round(self.points, 4),
@@ -143,10 +139,9 @@ def play_match(
 ) -> MatchResult:
     """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
-    An opening has 0 to `opening_plies` uniformly random moves. Pairs get different openings while
-    enough exist. `at_once` games advance together (0: as many as possible). The result does not
-    depend on `at_once`, because the number of a game seeds its randomness. Exception:
-    the table of `perfect` outlives a game and can help where its solver runs out of nodes.
+    An opening has 0 to `opening_plies` uniformly random moves. `at_once` games advance together (0:
+    as many as possible). The result does not depend on it, except that the table of `perfect`
+    outlives a game and can help where its solver runs out of nodes.
     Raises: InputError for an odd number of games or none, for a player of another board, and for
     an illegal edge.
     """
@@ -182,8 +177,8 @@ def play_games(
     """Play the games `numbers` [B] from the `openings` [P] of their pairs to the end.
 
     Returns the final margins of `players[0]` [B] and the edges of every ply [B, A], -1 after the
-    end. `players[0]` is side 0 of the State in even games, side 1 in odd games. Raises: InputError
-    for an illegal move.
+    end. `players[0]` is side 0 in even games, side 1 in odd ones. Raises: InputError for an
+    illegal move.
 
     In each step, the player that more games wait for decides in up to half of the games. So every
     searched move is played, and every batch is full until the first game ends.
@@ -267,10 +262,9 @@ def after_openings(board: DotsAndBoxes, openings: list[np.ndarray]) -> State:
 def _draw(
     board: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
 ) -> tuple[jax.Array, State, jax.Array]:
-    """Draw the next edge of a decision in every game; captures precede `quiet` [B] moves.
+    """Draw the next edge of a decision in every game; with `captures` they precede `quiet` moves.
 
-    Without `captures` no move is quiet. Returns, [B] each: edges, states, and whether the decision
-    also gives the next edge.
+    Return, [B] each: edges, states, and whether the decision also gives the next edge.
     """
     edge = decision.edge
     if captures:

@@ -128,10 +128,9 @@ def compare(suite: Suite, first: Answers, second: Answers) -> dict:
 def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
     """Compare two players by their wrong moves [N], or the chances of these, in equal positions.
 
-    Returns the `difference` of the shares of wrong moves with its 95 % `interval`, and the counts
-    `first_only` and `second_only` of positions in which only one player is wrong. Only these
-    positions distinguish the players (McNemar 1947). The interval adds half a position to each of
-    the four cells, which keeps its coverage for small counts (Agresti and Min 2005).
+    Only positions in which one player alone is wrong distinguish them (McNemar 1947). The 95 %
+    interval adds half a position to each of the four cells, which keeps its coverage for small
+    counts (Agresti and Min 2005).
     """
     first_only, second_only = (wrong * (1 - wrong2)).sum(), (wrong2 * (1 - wrong)).sum()
     cells, difference = len(wrong) + 2, first_only - second_only
@@ -158,9 +157,8 @@ def score_suite(
 ) -> dict[str, dict]:
     """Score players on a suite; print and return the results.
 
-    `networks` are one or two agents of one board, by name. `names` come from `scored_players`. With
-    one network, all players are compared with the first player. With two, every player that uses a
-    network is compared between the networks. `seed` is for players that choose at random.
+    With one network, all players in `names` are compared with the first player. With two, every
+    player that uses a network is compared between them. `seed` is for random players.
     """
     print(f"Scoring the suite {suite.name} ...", flush=True)
 

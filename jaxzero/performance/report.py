@@ -114,9 +114,8 @@ def measures(
 ) -> Result:
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
-    `seconds` holds network, selfplay, iteration and perhaps learning; `limits` holds operations and
-    bytes per position and the ceilings of one device. An iteration begins `games` games: with late
-    starts perhaps fewer than the config asks for.
+    `limits` holds operations and bytes per position and the ceilings of one device. An iteration
+    begins `games` games: with late starts perhaps fewer than the config asks for.
     """
     decisions = plan(config).decisions
     evaluations = decisions * (config.search.simulations + 1)

@@ -150,11 +150,6 @@ def _think(
     return SearchOutput(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
-def without_search(agent: Agent) -> Agent:
-    """Return an agent with default search settings but `nodes`: such agents share a program."""
-    return replace(agent, settings=SearchConfig(nodes=agent.settings.nodes))
-
-
 def choose_many(
     agent: Agent, drawn: np.ndarray, simulations: int, noise: np.ndarray | None = None
 ) -> Choice:
@@ -166,9 +161,10 @@ def choose_many(
         agent, rounds = with_rounds(agent, simulations, MAX_OF_MANY)
         added = ()
     else:
-        agent, rounds = without_search(agent), ()
+        # Default settings but `nodes`: agents that differ in the others share a program.
+        agent, rounds = replace(agent, settings=SearchConfig(nodes=agent.settings.nodes)), ()
         added = (np.zeros(drawn.shape[1], np.float32) if noise is None else noise,)
-    size = at_once(len(drawn), simulations)
+    size = BATCHES[len(drawn) > BATCHES[0] and simulations <= MAX_OF_LARGE]
     if len(drawn) == 1 and not simulations:
         size = 1
     parts = []
@@ -179,11 +175,6 @@ def choose_many(
         choice = call(_choose_many, agent, padded, rounds, *added)
         parts.append([field[: len(rows)] for field in choice])
     return Choice(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def at_once(count: int, simulations: int) -> int:
-    """Return the batch size of `choose_many` for `count` positions."""
-    return BATCHES[count > BATCHES[0] and simulations <= MAX_OF_LARGE]
 
 
 def _choose_many(
