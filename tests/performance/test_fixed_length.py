@@ -45,7 +45,6 @@ CASES = (
     ("5x5, quiet game", "update"),
     ("5x5, all positions", "search"),
     ("5x5, attention", "network"),
-    ("5x5, attention", "update"),
     ("7x7, dense", "network"),
     ("7x7, dense", "update"),
 )
@@ -108,7 +107,7 @@ def test_no_loop_of_unknown_length(config, part):
 
 def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
     def products(platform: str, batch: int) -> int:
-        options = ("--network.blocks=1", f"--learner.batch_size={batch}")
+        options = ("--network.blocks=1", "--network.features=raw", f"--learner.batch_size={batch}")
         settings = load_config("configs/gpu_8gb.yaml", *SMALL, *options)
         network = Network(settings.game.board, settings.network, platform)
         program, inputs = part_program(settings, network, "update")
@@ -116,9 +115,8 @@ def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
         kinds = ("conv_general_dilated", "dot_general")
         return sum(times for one, times in equations(traced) if one.primitive.name in kinds)
 
-    many = 4 * CPU_CHUNK
-    assert products("gpu", many) == products("gpu", CPU_CHUNK + 1) > 0
-    assert products("cpu", many) > products("gpu", many)
+    at_once = products("gpu", 4 * CPU_CHUNK)
+    assert products("cpu", 4 * CPU_CHUNK) > at_once == products("gpu", CPU_CHUNK + 1) > 0
 
 
 def test_random_openings_have_no_loop_of_unknown_length():
@@ -158,10 +156,7 @@ def network_calls(search) -> int:
     return sum(times for equation, times in found if equation.params.get("name") == "counted")
 
 
-@pytest.mark.parametrize(
-    ("simulations", "considered"),
-    [(16, 16), (12, 16), (50, 4), (1, 1)],
-)
+@pytest.mark.parametrize(("simulations", "considered"), [(12, 16), (50, 4), (1, 1)])
 def test_a_round_is_one_call_of_the_network(simulations, considered):
     rounds = len(halving(min(considered, simulations), simulations))
     assert network_calls(traced_search(SearchConfig(simulations, considered))) == rounds + 1
