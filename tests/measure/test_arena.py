@@ -1,7 +1,5 @@
 """Matches: fair, routed by turn, independent of the batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +22,7 @@ from jaxzero.measure.arena import (
     wilson_interval,
 )
 from jaxzero.players.choosing import Choice
-from jaxzero.players.players import Player, greedy_edge, make_player, on_host
+from jaxzero.players.players import Player, make_player
 
 BOARD = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, BOARD) for name in ("random", "greedy"))
@@ -126,27 +124,6 @@ def test_games_that_repeat_others_do_not_narrow_the_interval():
     assert many.distinct == 64
     noisy = play_match(BOARD, RANDOM, LAST, games=64, opening_plies=0, seed=0)
     assert noisy.distinct > 60
-
-
-def test_players_on_the_host_play_the_same_games():
-    first = Player("first", on_host(lambda _seeds, drawn: np.argmin(drawn, axis=1)))
-    for one, same in (((first, GREEDY), (FIRST, GREEDY)), ((GREEDY, first), (GREEDY, FIRST))):
-        moves = [play_match(BOARD, *players, 32, 5, 1).moves for players in (one, same)]
-        np.testing.assert_array_equal(*moves)
-
-
-def test_greedy_takes_then_keeps_safe_then_gives():
-    board, closing = DotsAndBoxes(1, 2), [0, 2, 4]
-    keys = jax.random.split(jax.random.key(0), 64)
-    choose = jax.jit(jax.vmap(partial(greedy_edge, board), in_axes=(0, None)))
-
-    def choices(drawn: list[int]) -> set[int]:
-        state = State(np.isin(np.arange(7), drawn), np.int32(0), np.int32(0))
-        return set(choose(keys, state).tolist())
-
-    assert choices(closing) == {5}
-    assert choices([0, 2]) == {1, 3, 6}
-    assert choices([0, 2, 1, 3]) == {4, 5, 6}
 
 
 def test_wilson_interval_by_hand():

@@ -1,7 +1,5 @@
 """Test that suites take positions from the requested games and lose none silently."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from jaxzero.measure.make_suite import (
     collect,
     is_quiet,
     make_suites,
-    new_positions,
     read_store,
     solve_all,
 )
@@ -53,23 +50,8 @@ def test_every_band_has_its_number_and_a_lower_one_takes_the_first():
 
 
 def test_positions_may_be_quiet_alone():
-    drawn = np.zeros((4, SMALL.num_edges), bool)
-    drawn[1, [0, 2, 6]] = True  # three sides of the first box
-    drawn[2, [0, 2]] = True
-    drawn[3] = True
-    assert is_quiet(SMALL, drawn).tolist() == [True, False, True, False]
     found = collect(BOARD, {"greedy": make_player("greedy", BOARD)}, 64, [30], (4, 16), seed=0)
     assert len(found.drawn) > 60 and is_quiet(BOARD, found.drawn).all()
-
-
-def test_images_of_a_position_are_one():
-    board = np.zeros(BOARD.num_edges, bool)
-    board[[0, 5, 13]] = True
-    images = board[automorphisms(BOARD)]
-    other = ~board
-    boards = np.concatenate([images, [other]])
-    rows = np.arange(len(boards))
-    assert new_positions(BOARD, boards, rows, rows, set()) == [0, len(images)]
 
 
 def test_no_position_is_an_image_of_one_in_a_stored_suite(tmp_path, monkeypatch):

@@ -1,19 +1,15 @@
 """Test that suites hold exact values and that scores are correct."""
 
-from __future__ import annotations
-
 import json
-import runpy
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 from compiled import tiny_agent
-from script_runner import ROOT, run_here
+from script_runner import run_here
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, automorphisms, edge_permutations
@@ -148,20 +144,8 @@ def test_a_difference_by_hand():
     assert back["interval"] == [-limit for limit in reversed(found["interval"])]
 
 
-@pytest.mark.parametrize("shares", [(0.02, 0.01), (0.2, 0.05), (0.1, 0.1)])
-def test_the_interval_of_a_difference_covers(shares):
-    rng = np.random.default_rng(0)
-    hits = []
-    for _ in range(800):
-        kind = rng.choice(3, size=120, p=[*shares, 1 - sum(shares)])
-        low, high = paired_difference(kind == 0, kind == 1)["interval"]
-        hits.append(low <= shares[0] - shares[1] <= high)
-    assert np.mean(hits) > 0.93
-
-
-@pytest.mark.parametrize("solved_again", [40, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", STORED)
-def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_again):
+def test_stored_suites_hold_exact_decisions_without_a_free_box(name):
     suite = load_suite(name, board_of(name))
     assert is_quiet(suite.board, suite.drawn).all() and suite.decisive.all()
     held = {low: inside.sum() for (low, _), inside in zip(BANDS, suite.bands.values(), strict=True)}
@@ -172,7 +156,7 @@ def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_agai
     assert (suite.moves == ILLEGAL).sum() == suite.drawn.sum()
     assert len({board.tobytes() for board in suite.drawn}) == len(suite)
     easy = np.flatnonzero(suite.undrawn <= max(30, first))
-    count = solved_again // 20 if name == "5x5_early" else solved_again  # a second each
+    count = 2 if name == "5x5_early" else 40  # its positions take a second each
     sample = np.random.default_rng(0).choice(easy, count)
     values, best, solved = solve_many(suite.board, suite.drawn[sample])
     assert solved.all()
@@ -211,7 +195,6 @@ def test_a_suite_may_lie_in_any_folder_and_wrong_ones_are_refused(tmp_path):
         (tmp_path / "absent.npz", r".*absent\.npz"),
         (tmp_path / "bad.npz", ".* cannot be read"),
         ("5x5_tset", "'5x5_tset' does not exist .*5x5_test"),
-        ("5x5_test", "5x5_test is of a 5x5 board, not 2x2"),
         ("berlekamp", "berlekamp has no problem on a 2x2 board"),
     ):
         with pytest.raises(InputError, match=f"^suite: {message}"):
@@ -232,11 +215,8 @@ def test_players_are_compared_with_the_first(small, capsys):
     difference = found["differences"]["random - policy"]["all"]["difference"]
     assert difference == pytest.approx(wrong["random"] - wrong["policy"], abs=1e-4)
     json.dumps(found)
-    said = capsys.readouterr().out
     low, high = found["suite"]["policy"]["all"]["wrong_interval"]
-    assert f"{wrong['policy']:.1%} [{100 * low:.1f}, {100 * high:.1f}]" in said
-    assert f"{wrong['random']:.1%}  " in said
-    assert f"{100 * difference:+.1f} [" in said
+    assert f"{wrong['policy']:.1%} [{100 * low:.1f}, {100 * high:.1f}]" in capsys.readouterr().out
 
 
 def test_two_networks_are_compared_player_by_player(small):
@@ -251,30 +231,20 @@ def test_two_networks_are_compared_player_by_player(small):
     assert set(found["suite"]) == {"policy of 2x2", "policy of other", "greedy"}
 
 
-def test_two_checkpoints_of_one_run_have_names_that_differ():
-    tell_apart = runpy.run_path(str(ROOT / "scripts" / "evaluate.py"))["tell_apart"]
-    old, new, other = (SimpleNamespace(iteration=number, agent=object()) for number in (5, 9, 9))
-    for first, second, names in (
-        (("run", old), ("run", new), ("run, iteration 5", "run, iteration 9")),
-        (("run", new), ("run", other), ("run, iteration 9", "run, iteration 9 (2)")),
-        (("run", new), ("run2", other), ("run", "run2")),
-    ):
-        agents = (first[1].agent, second[1].agent)
-        assert tell_apart(first, second) == dict(zip(names, agents, strict=True))
-
-
 def test_two_networks_play_a_match(tmp_path):
     file = tmp_path / "match.json"
     pair = "--weights 2x2 --weights2 2x3 --rows 2 --cols 2 --opening_plies 0".split()
     words = [*"--weights 2x2 --weights2 2x2 --games 4 --opening_plies 2".split(), "--json", file]
     done = run_here("evaluate.py", *words, "--players", "policy")
     assert done.returncode == 0, done.stderr
+    # The names of equal networks differ.
+    name = "policy of 2x2, iteration 40"
+    assert f"{name} against {name} (2)" in done.stdout
     assert json.loads(file.read_text())["match"]["policy"]["points"] == 0.5  # against itself
     for wrong, field in (
         ([*pair, "--players", "policy"], "weights2: "),  # 2x3 does not fit 2x2
         ([*words, "--players", "policy,greedy"], "players: greedy "),
         ([*words[2:], "--weights", "2x2"], "--weights2 "),
-        (["--weights", "2x2", "--players", "policy"], "--players "),
     ):
         done = run_here("evaluate.py", *wrong)
         assert done.returncode == 2 and done.stderr.startswith(f"error: {field}"), done.stderr

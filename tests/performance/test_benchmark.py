@@ -1,7 +1,5 @@
 """Test the benchmark: its numbers add up, and its bottlenecks are named."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
