@@ -160,14 +160,15 @@ def main(arguments: list[str]) -> None:
     results = {"source": source.name, "iteration": loaded.iteration}
     if source2:
         results |= {"source2": source2.name, "iteration2": loaded2.iteration}
-    settings = (options.games, options.opening_plies, options.seed)
+    matches = {}  # all are made, and so checked, before the first is played
     if source2 and not options.suite:
-        results["match"] = play_matches(matches_between(networks, players), *settings)
+        matches["match"] = matches_between(networks, players)
     if options.opponents:
-        matches = matches_against(
+        matches["versus"] = matches_against(
             options.opponents, loaded.agent, options.simulations, options.games
         )
-        results["versus"] = play_matches(matches, *settings)
+    for kind, pairs in matches.items():
+        results[kind] = play_matches(pairs, options.games, options.opening_plies, options.seed)
     if options.suite:
         results |= score_suite(networks, suite, players, options.seed)
     if options.json:

@@ -59,7 +59,7 @@ class Evaluator:
         # The final matches play as many games at once as those during the run, see `_match`.
         games = settings.games if matches else 0
         solved = BATCH * (suite_name(settings.suite, board) != "none")
-        refuse_search("evaluation.simulations", settings.simulations, games, board, solved)
+        refuse_searches("evaluation.simulations", [self._name], games, board, solved)
 
     def evaluate(
         self, params: chex.ArrayTree, playing: chex.ArrayTree | None
@@ -176,11 +176,11 @@ def matches_against(
     opponents: str, agent: Agent, simulations: int, games: int
 ) -> dict[str, tuple[Player, Player]]:
     """Return the matches of a searching network against each of `opponents`, by their names."""
-    board = agent.network.board
-    refuse_search("simulations", simulations, games, board)
+    board, name = agent.network.board, f"search:{simulations}"
+    refuse_searches("simulations", [name], games, board)
     players = make_players(opponents, board, agent, "opponents")
     refuse_searches("opponents", [player.name for player in players], games, board)
-    me = make_player(f"search:{simulations}", board, agent)
+    me = make_player(name, board, agent)
     return {player.name: (me, player) for player in players}
 
 
@@ -231,27 +231,21 @@ def measure_weights(
 def refuse_searches(
     field: str, names: Iterable[str], games: int, board: DotsAndBoxes, positions: int = 0
 ) -> None:
-    """Raise an InputError if a search of a player in `names` needs too much memory."""
+    """Raise an InputError if the search trees of a player in `names` do not fit into the memory.
+
+    A player searches in half of the `games` of a match at once, or in `positions` if they are more.
+    """
+    limit = memory_limit_bytes(jax.local_devices()[:1])
+    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
     for name in names:
         kind, _, simulations = name.partition(":")
         if kind == "level":
             kind, _, simulations = find_level(simulations).player.partition(":")
-        if kind == "search":
-            refuse_search(field, int(simulations), games, board, positions)
-
-
-def refuse_search(
-    field: str, simulations: int, games: int, board: DotsAndBoxes, positions: int = 0
-) -> None:
-    """Raise an InputError if the search trees of a match do not fit into the memory.
-
-    The trees of `positions` positions, searched at once in other work, must fit too.
-    """
-    limit = memory_limit_bytes(jax.local_devices()[:1])
-    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
-    needed = batch * (simulations + 1) * board.num_edges * NODE_BYTES
-    if limit is not None and needed > limit:
-        raise InputError(
-            f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "
-            f"device has {mebibytes(limit)}: lower it"
-        )
+        if kind != "search" or limit is None:
+            continue
+        needed = batch * (int(simulations) + 1) * board.num_edges * NODE_BYTES
+        if needed > limit:
+            raise InputError(
+                f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "
+                f"device has {mebibytes(limit)}: lower it"
+            )
