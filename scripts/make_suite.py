@@ -7,8 +7,6 @@ too, as search:16. Results are saved at intervals beside the output file; the sa
 from there.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace

@@ -1,7 +1,5 @@
 """Measure strength: of a run in training, in matches of trained networks, and for an export."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Collect positions for a suite from games, solve them, and split them into two suites."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping, Sequence

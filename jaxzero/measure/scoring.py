@@ -4,8 +4,6 @@ A player answers every position of a suite with a move; a network also gives a v
 compares the answers with perfect play. `compare` compares the answers of two players.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 and solves them when it is called.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Network, self-play and learning are timed alone, each at the batch that it has in an iteration.
 """
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import NamedTuple

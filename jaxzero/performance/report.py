@@ -5,8 +5,6 @@ bytes. Shares are fractions of 1. `seconds` holds the seconds of each part in on
 leaves out values that it does not measure.
 """
 
-from __future__ import annotations
-
 import platform
 from dataclasses import asdict, replace
 from datetime import UTC, datetime

@@ -8,8 +8,6 @@ It reads STEM.yaml and writes STEM.json. Modules that use jax are imported late,
 are checked.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

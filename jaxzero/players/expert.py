@@ -8,8 +8,6 @@ worse than the proven lower bound. It draws an edge proven to reach that bound, 
 else an edge with the highest upper bound; the preference of the search breaks ties.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -6,8 +6,6 @@ lose, under perfect play. It depends on the drawn edges only, not on the score.
 Functions that need the compiled search import it, because numba is slow to import.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait

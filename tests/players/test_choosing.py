@@ -1,7 +1,5 @@
 """Test searches of single positions: few programs for all requests, weights on any device."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

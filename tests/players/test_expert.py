@@ -1,7 +1,5 @@
 """Test the expert: exact where the solver ends in time, the network's choice elsewhere."""
 
-from __future__ import annotations
-
 import threading
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Test the levels: their share of random moves, their strength and their ratings."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import jax

@@ -1,7 +1,5 @@
 """Test players on the host: perfect play is perfect."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest
