@@ -24,9 +24,9 @@ from jaxzero.game.text import to_python
 from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.analysis import Analysis, analyse
-from jaxzero.players import single
+from jaxzero.players import choosing
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
@@ -124,9 +124,9 @@ class Engine:
         if not len(boards):
             return [], []
         if len(boards) == 1 and simulations:
-            found = single.think(self.agent, boards[0], simulations)
+            found = choosing.think(self.agent, boards[0], simulations)
             return [int(found.edge)], [float(found.value)]
-        found = single.choose_many(self.agent, np.stack(boards), simulations)
+        found = choosing.choose_many(self.agent, np.stack(boards), simulations)
         return found.edge.tolist(), found.value.tolist()
 
 

@@ -33,7 +33,7 @@ from jaxzero.runs.run_dir import check_result_file
 if TYPE_CHECKING:
     from jaxzero.cli import Source
     from jaxzero.game.records import RecordedGame
-    from jaxzero.network.agent import Agent
+    from jaxzero.network.network import Agent
     from jaxzero.play.review import Reviewed
 
 

@@ -1,7 +1,5 @@
 """Measure how fast a config runs on this machine, how near to its limits, and what bounds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jsonargparse import Namespace

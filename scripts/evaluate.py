@@ -7,7 +7,6 @@ jaxzero evaluate --weights 7x7 --weights2 5x5 --rows 6 --cols 6 --players search
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +24,12 @@ from jaxzero.cli import (
     source_of,
 )
 from jaxzero.errors import InputError
-from jaxzero.host.files import check_folder, write_json
+from jaxzero.host.files import write_json
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import check_result_file, refuse_run
+from jaxzero.runs.run_dir import check_result_file
 
 if TYPE_CHECKING:
-    from jaxzero.network.agent import Agent
+    from jaxzero.network.network import Agent
     from jaxzero.runs.weights import LoadedAgent
 
 
@@ -85,9 +84,6 @@ def evaluate_parser() -> ArgumentParser:
         "--seed", type=NonNegativeInt, default=0, help="seed of openings and players"
     )
     parser.add_argument("--json", type=Path, help="file for the results")
-    parser.add_argument(
-        "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
-    )
     return parser
 
 
@@ -100,7 +96,6 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
     pair = options.run_dir2 is not None or options.weights2 is not None
     match = pair and players and not suite
     if not suite:
-        refuse(["figures"], "needs --suite")
         if not pair:
             refuse(["players"], "needs --suite or a second network")
         elif not match:
@@ -127,21 +122,18 @@ def main(arguments: list[str]) -> None:
     options = evaluate_parser().parse_args(arguments)
     source, source2 = required_source(options), source_of(options, "2")
     check_options(options, arguments)
-    figures = options.figures or options.run_dir or Path("figures")
     check_result_file("json", options.json)
-    if options.suite:
-        check_folder("figures" if options.figures else "run_dir", figures)
-        if options.json and os.path.realpath(options.json) == os.path.realpath(figures):
-            raise InputError(f"json: {options.json} cannot be the folder of the figures as well")
-        if figures != options.run_dir:
-            refuse_run("figures", figures)
 
-    use_compilation_cache()  # before anything imports matplotlib
+    use_compilation_cache()
     from jaxzero.config import check_opening
-    from jaxzero.measure.scoring import BATCH
-    from jaxzero.measure.strength import match_networks, play_matches, refuse_searches
+    from jaxzero.measure.evaluator import (
+        matches_against,
+        matches_between,
+        play_matches,
+        refuse_searches,
+    )
+    from jaxzero.measure.scoring import BATCH, score_suite, scored_players
     from jaxzero.measure.suite import load_suite
-    from jaxzero.measure.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
 
     print(f"Loading {source.name} ...", flush=True)
@@ -170,13 +162,17 @@ def main(arguments: list[str]) -> None:
     results = {"source": source.name, "iteration": loaded.iteration}
     if source2:
         results |= {"source2": source2.name, "iteration2": loaded2.iteration}
-    match = (options.games, options.opening_plies, options.seed)
+    matches = {}  # all are made, and so checked, before the first is played
     if source2 and not options.suite:
-        results["match"] = match_networks(networks, players, *match)
+        matches["match"] = matches_between(networks, players)
     if options.opponents:
-        results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
+        matches["versus"] = matches_against(
+            options.opponents, loaded.agent, options.simulations, options.games
+        )
+    for kind, pairs in matches.items():
+        results[kind] = play_matches(pairs, options.games, options.opening_plies, options.seed)
     if options.suite:
-        results |= score_suite(networks, suite, players, figures, options.seed)
+        results |= score_suite(networks, suite, players, options.seed)
     if options.json:
         write_json(options.json, results)
 

@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
     check_folder("out", folder)
     refuse_run("out", folder)
 
-    from jaxzero.measure.strength import measure_weights
+    from jaxzero.measure.evaluator import measure_weights
     from jaxzero.runs.weights import write_weights
 
     use_compilation_cache()

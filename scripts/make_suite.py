@@ -7,8 +7,6 @@ too, as search:16. Results are saved at intervals beside the output file; the sa
 from there.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
@@ -65,7 +63,7 @@ def suite_parser() -> ArgumentParser:
         "--node_limit",
         type=PositiveInt,
         default=20_000_000,
-        help="nodes of the solver per position; an unsolved position is left out and counted",
+        help="nodes of the solver per position; unsolved positions are left out",
     )
     parser.add_argument(
         "--seed", type=NonNegativeInt, default=0, help="seed of games and of the selection"
@@ -95,7 +93,7 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.game import DotsAndBoxes
     from jaxzero.measure.make_suite import collect, make_suites, solve_all
-    from jaxzero.measure.suite import format_counts, write_suite
+    from jaxzero.measure.suite import write_suite
     from jaxzero.players.players import make_player, make_players
     from jaxzero.solver.endgame import check_board
 
@@ -115,14 +113,14 @@ def main(arguments: list[str]) -> None:
     candidates = collect(board, players, games, options.per_stratum, undrawn, options.seed)
     found = solve_all(board, candidates.drawn, options.node_limit, store)
     suites = make_suites(board, candidates, found, options.split)
-    if not all(len(suite.drawn) for suite in suites.values()):
+    if not all(map(len, suites.values())):
         raise InputError(
             f"node_limit: {options.node_limit}: no position was kept; with a higher limit or more "
             "--games the same command goes on"
         )
     for path, suite in zip(paths, suites.values(), strict=True):
         write_suite(suite, path)
-        print(f"\n{path}\n{format_counts(suite)}")
+        print(f"{path}: {len(suite):,} positions")
     store.unlink()
 
 

@@ -5,8 +5,6 @@ Each combination runs in its own process, so a failed one is a row of the table.
 continues a sweep that was stopped.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path

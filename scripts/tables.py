@@ -3,8 +3,6 @@
 A table stands between `<!-- NAME -->` and the next empty line.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -15,8 +15,7 @@ from tablebase import build_table, move_values, table_value
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.search.search import Evaluation, PositionEvaluator
 
 

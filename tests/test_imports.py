@@ -14,11 +14,11 @@ from script_runner import ROOT, python
 CHANGES = """
 import importlib, logging, os, pkgutil, sys, threading, warnings
 import absl.logging, anyio, chex, flax, jax, jsonargparse, matplotlib.figure, mctx, numba, numpy
-import optax, orbax.checkpoint, rich, safetensors, starlette, tabulate
+import optax, orbax.checkpoint, rich, safetensors, starlette
 import tensorboardX, yaml
 from jsonargparse import _common, _loaders_dumpers, _optionals
 
-MODULES = (_common, _loaders_dumpers, _optionals, tabulate, yaml)
+MODULES = (_common, _loaders_dumpers, _optionals, yaml)
 KINDS = (bool, int, float, str, tuple, list, set, dict)
 HOOKS = ("excepthook", "unraisablehook", "stdin", "stdout", "stderr")
 loggers = {n: one for n, one in logging.root.manager.loggerDict.items() if "level" in dir(one)}

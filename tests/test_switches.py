@@ -11,7 +11,7 @@ from script_runner import python
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.programs import USUAL, use_compilation_cache
-from jaxzero.players import single
+from jaxzero.players import choosing
 from jaxzero.training.devices import DEVICE_AXIS, compile_shapes, parallelize
 
 USE = """
@@ -78,7 +78,7 @@ def test_a_training_that_is_not_compiled_gives_the_same():
 def test_without_jit_nothing_is_compiled_ahead():
     agent, drawn = tiny_agent(DotsAndBoxes(1, 1), 3), np.zeros((1, 4), bool)
     with jax.disable_jit():
-        found = single.choose_many(agent, drawn, 0)
+        found = choosing.choose_many(agent, drawn, 0)
 
         def iteration(learner, actor, _playing, key, span):
             assert not isinstance(learner, jax.core.Tracer)

@@ -26,11 +26,10 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import quiet
 from jaxzero.game.structure import structure
 from jaxzero.measure import arena
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network, expected_margin, inference_copy
+from jaxzero.network.network import Agent, Network, expected_margin, inference_copy
 from jaxzero.performance import timing
 from jaxzero.play import looking
-from jaxzero.players import single
+from jaxzero.players import choosing
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player, seeds
 from jaxzero.search.rounds import padded_rounds, rounds_of
@@ -92,11 +91,11 @@ def of_search(
 def of_programs(params: chex.ArrayTree, states: rules.State, noise: jax.Array) -> Iterator:
     """Yield what the compiled programs of players, analysis, matches and benchmarks return."""
     agent = Agent(RAW, params, SearchConfig(simulations=4))
-    searching, rounds = single.with_rounds(agent, 3, 4)
+    searching, rounds = choosing.with_rounds(agent, 3, 4)
     known = RAW, searching.settings, params
     yield looking._look(*known, states.drawn[0]), looking._moves(BOARD, states.drawn[0])
-    yield single._choose_many(*known, states.drawn, (), noise)
-    yield single._think(*known, states.drawn[0], rounds)
+    yield choosing._choose_many(*known, states.drawn, (), noise)
+    yield choosing._think(*known, states.drawn[0], rounds)
     choice, quiet_move = Choice(states.margin, noise[:3]), states.margin > 0
     yield arena._draw(BOARD, True, states, choice, quiet_move)
     yield timing.random_positions(RAW, 3)

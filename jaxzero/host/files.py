@@ -1,6 +1,5 @@
 """Output files: refused early if they cannot be written, and never half-written."""
 
-import csv
 import errno
 import fcntl
 import json
@@ -112,14 +111,6 @@ def append_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all. Raises: OSError."""
     write_text(path, json.dumps(content, indent=2) + "\n")
-
-
-def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
-    """Write a CSV file, whole or not at all. Raises: OSError."""
-    with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def save_figure(path: Path, figure: Any) -> None:

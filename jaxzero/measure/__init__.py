@@ -1,1 +1,1 @@
-"""Measure the strength of a network: matches, ratings, suites of solved positions."""
+"""Measure the strength of a network: matches and suites of solved positions."""

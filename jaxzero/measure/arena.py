@@ -12,9 +12,7 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.config import check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, play_moves, step
 from jaxzero.players.choosing import Choice
@@ -43,13 +41,6 @@ class MatchResult:
         """Make the result from final margins [B] of games in which the seats alternate."""
         first, second = (dict(Counter(seat.tolist())) for seat in (margins[0::2], margins[1::2]))
         return cls(first, second, repeats, moves)
-
-    def mirrored(self) -> MatchResult:
-        """Return the result for the other player."""
-        return MatchResult(
-            *({-m: n for m, n in seat.items()} for seat in (self.second, self.first)),
-            repeats=self.repeats,
-        )
 
     @property
     def both(self) -> Counter:
@@ -93,11 +84,7 @@ class MatchResult:
         return wilson_interval(self.points, self.distinct)
 
     def to_dict(self) -> dict:
-        """Return the result as JSON.
-
-        Keys: points, low, high, games, distinct (different games), margin, wins, draws, losses,
-        and margins (the number of games by seat and final margin).
-        """
+        """Return the result as JSON."""
         low, high = self.interval
         return {
             "points": round(self.points, 4),
@@ -152,18 +139,13 @@ def play_match(
 ) -> MatchResult:
     """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
-    An opening has 0 to `opening_plies` uniformly random moves. Pairs get different openings while
-    enough exist. `at_once` games advance together (0: as many as possible). The result does not
-    depend on `at_once`, because the number of a game seeds its randomness. Exception:
-    the table of `perfect` outlives a game and can help where its solver runs out of nodes.
+    An opening has 0 to `opening_plies` uniformly random moves. `at_once` games advance together (0:
+    as many as possible). The result does not depend on it, except that the table of `perfect`
+    outlives a game and can help where its solver runs out of nodes.
     Raises: InputError for an odd number of games or none, for a player of another board, and for
     an illegal edge.
     """
-    games = check_number("games", games, PositiveInt)
-    opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
-    seed = check_number("seed", seed, NonNegativeInt)
-    at_once = check_number("at_once", at_once, NonNegativeInt)
-    if games % 2:
+    if games < 2 or games % 2:
         raise InputError(f"games: {games} must be even (pairs with swapped seats)")
     for player in (first, second):
         if player.board not in (None, board):
@@ -195,8 +177,8 @@ def play_games(
     """Play the games `numbers` [B] from the `openings` [P] of their pairs to the end.
 
     Returns the final margins of `players[0]` [B] and the edges of every ply [B, A], -1 after the
-    end. `players[0]` is side 0 of the State in even games, side 1 in odd games. Raises: InputError
-    for an illegal move.
+    end. `players[0]` is side 0 in even games, side 1 in odd ones. Raises: InputError for an
+    illegal move.
 
     In each step, the player that more games wait for decides in up to half of the games. So every
     searched move is played, and every batch is full until the first game ends.
@@ -280,10 +262,9 @@ def after_openings(board: DotsAndBoxes, openings: list[np.ndarray]) -> State:
 def _draw(
     board: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
 ) -> tuple[jax.Array, State, jax.Array]:
-    """Draw the next edge of a decision in every game; captures precede `quiet` [B] moves.
+    """Draw the next edge of a decision in every game; with `captures` they precede `quiet` moves.
 
-    Without `captures` no move is quiet. Returns, [B] each: edges, states, and whether the decision
-    also gives the next edge.
+    Return, [B] each: edges, states, and whether the decision also gives the next edge.
     """
     edge = decision.edge
     if captures:

@@ -1,23 +1,32 @@
-"""Evaluations of a training run: matches, solved positions, and the gate."""
-
-from __future__ import annotations
+"""Measure strength: of a run in training, in matches of trained networks, and for an export."""
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import chex
+import jax
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
 from jaxzero.host.progress import working
-from jaxzero.measure.arena import MatchResult, play_match
-from jaxzero.measure.scoring import BATCH, player_answers, score
-from jaxzero.measure.strength import refuse_search
+from jaxzero.measure.arena import MAX_AT_ONCE, MatchResult, batch_size, play_match
+from jaxzero.measure.scoring import BATCH, format_scores, player_answers, score
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network
-from jaxzero.players.players import Player, make_player, make_players
+from jaxzero.network.network import Agent, Network
+from jaxzero.players.players import (
+    LEARNT,
+    Player,
+    find_level,
+    make_player,
+    make_players,
+    name_shown,
+)
+from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
+from jaxzero.runs.weights import LoadedAgent, from_half, to_half
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
 
@@ -47,7 +56,7 @@ class Evaluator:
         # The final matches play as many games at once as those during the run, see `_match`.
         games = settings.games if matches else 0
         solved = BATCH * (suite_name(settings.suite, board) != "none")
-        refuse_search("evaluation.simulations", settings.simulations, games, board, solved)
+        refuse_searches("evaluation.simulations", [self._name], games, board, solved)
 
     def evaluate(
         self, params: chex.ArrayTree, playing: chex.ArrayTree | None
@@ -141,3 +150,96 @@ def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict
         for key in TRACKED
     }
     return versus | suites
+
+
+# Trained networks
+
+
+def play_matches(
+    matches: dict[str, tuple[Player, Player]], games: int, opening_plies: int, seed: int
+) -> dict[str, dict]:
+    """Play matches, given by name; print and return the results of the first players."""
+    results = {}
+    for name, (first, second) in matches.items():
+        text = f"{first.name} against {second.name}"
+        with working(f"playing {games} games of {text}"):
+            result = play_match(first.board, first, second, games, opening_plies, seed)
+        print(f"{text:<32} {result}", flush=True)
+        results[name] = result.to_dict()
+    return results
+
+
+def matches_against(
+    opponents: str, agent: Agent, simulations: int, games: int
+) -> dict[str, tuple[Player, Player]]:
+    """Return the matches of a searching network against each of `opponents`, by their names."""
+    board, name = agent.network.board, f"search:{simulations}"
+    refuse_searches("simulations", [name], games, board)
+    players = make_players(opponents, board, agent, "opponents")
+    refuse_searches("opponents", [player.name for player in players], games, board)
+    me = make_player(name, board, agent)
+    return {player.name: (me, player) for player in players}
+
+
+def matches_between(networks: dict[str, Agent], names: list[str]) -> dict[str, tuple]:
+    """Return a match between two networks for each player in `names`.
+
+    Raises: InputError for a player without a network.
+    """
+    for name in names:
+        if not name.startswith(LEARNT):
+            raise InputError(f"players: {name} uses no network, so two networks cannot be matched")
+
+    def player(name: str, network: str, agent: Agent) -> Player:
+        made = make_player(name, agent.network.board, agent)
+        return replace(made, name=name_shown(name, network, 2))
+
+    return {name: tuple(player(name, *item) for item in networks.items()) for name in names}
+
+
+def measure_weights(
+    loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> LoadedAgent:
+    """Return a network with its measured strength in its record, and weights rounded as exported.
+
+    Strength is measured in matches if there are opponents, and on the test suite of the board if it
+    exists.
+    """
+    record = dict(loaded.record)
+    params = from_half(to_half(loaded.agent.params))
+    loaded = loaded._replace(agent=replace(loaded.agent, params=params))
+    if opponents:
+        matches = matches_against(opponents, loaded.agent, simulations, games)
+        record["versus"] = play_matches(matches, games, opening_plies=4, seed=0)
+    suite = choose_suite("auto", loaded.config.game.board, half="test")
+    if suite is not None:
+        record["suite_name"], record["suite"] = suite.name, {}
+        for name in ("policy", f"search:{simulations}"):
+            with working(f"scoring {name} on suite {suite.name}"):
+                player = make_player(name, suite.board, loaded.agent)
+                record["suite"][name] = score(suite, player_answers(suite, player))
+        print(format_scores(record["suite"]))
+    return loaded._replace(record=record)
+
+
+def refuse_searches(
+    field: str, names: Iterable[str], games: int, board: DotsAndBoxes, positions: int = 0
+) -> None:
+    """Raise an InputError if the search trees of a player in `names` do not fit into the memory.
+
+    A player searches in half of the `games` of a match at once, or in `positions` if they are more.
+    """
+    limit = memory_limit_bytes(jax.local_devices()[:1])
+    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
+    for name in names:
+        kind, _, simulations = name.partition(":")
+        if kind == "level":
+            kind, _, simulations = find_level(simulations).player.partition(":")
+        if kind != "search" or limit is None:
+            continue
+        needed = batch * (int(simulations) + 1) * board.num_edges * NODE_BYTES
+        if needed > limit:
+            raise InputError(
+                f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "
+                f"device has {mebibytes(limit)}: lower it"
+            )

@@ -1,7 +1,5 @@
 """Collect positions for a suite from games, solve them, and split them into two suites."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -220,31 +218,23 @@ def write_store(store: Path, board: DotsAndBoxes, node_limit: int, known: Known)
     """Write results that `read_store` reads."""
     drawn = np.frombuffer(b"".join(known), bool).reshape(-1, board.num_edges)
     moves, solved = zip(*known.values(), strict=True)
-    others = {"solved": np.array(solved), "node_limit": node_limit}
-    write_positions(store, board, drawn, np.stack(moves), others)
+    solved = np.array(solved)
+    write_positions(store, board, drawn, np.stack(moves), solved=solved, node_limit=node_limit)
 
 
 def make_suites(
-    board: DotsAndBoxes,
-    candidates: Candidates,
-    found: Solved,
-    split: bool,
+    board: DotsAndBoxes, candidates: Candidates, found: Solved, split: bool
 ) -> dict[str, Suite]:
     """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
 
     Unsolved positions are left out, and positions in which all moves have the same value: no move
-    is wrong there. Every suite counts sampled, unsolved and kept positions by band.
+    is wrong there.
     """
-    whole = Suite("", board, candidates.drawn, found.moves)
-    kept = found.solved & whole.decisive
-    halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
-    suites = {}
-    for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():
-        sampled, unsolved, rows = mask, mask & ~found.solved, mask & kept
-        counts = [
-            [(part & inside).sum() for part in (sampled, unsolved, rows)]
-            for inside in whole.bands.values()
-        ]
-        columns = (whole.drawn[rows], whole.moves[rows])
-        suites[name] = Suite(name, board, *columns, np.array(counts, np.int32))
-    return suites
+    kept = found.solved & Suite("", board, candidates.drawn, found.moves).decisive
+    parts = {"": kept}
+    if split:
+        parts = {name: kept & (candidates.half == side) for side, name in enumerate(HALVES)}
+    return {
+        name: Suite(name, board, candidates.drawn[rows], found.moves[rows])
+        for name, rows in parts.items()
+    }

@@ -1,23 +1,34 @@
-"""Score players on positions with exact values.
+"""Score players on positions with exact values, and report the scores as tables.
 
 A player answers every position of a suite with a move; a network also gives a value. `score`
 compares the answers with perfect play. `compare` compares the answers of two players.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import State
+from jaxzero.game import DotsAndBoxes, State
+from jaxzero.host.progress import working
+from jaxzero.host.table import table
 from jaxzero.measure.arena import Z_95, wilson_interval
 from jaxzero.measure.suite import Suite
-from jaxzero.players.players import Player
+from jaxzero.network.network import Agent
+from jaxzero.players.players import LEARNT, Player, make_player, make_players, name_shown
 
 BATCH = 512  # positions that a player answers at once
+# Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
+COLUMNS = {
+    "decisive": ("decisive", "{:,}"),
+    "wrong_share": ("wrong", "{:.1%}"),
+    "boxes_lost": ("margin lost", "{:.3f}"),
+    "thrown_share": ("thrown away", "{:.1%}"),
+    "value_error": ("value error", "{:.3f}"),
+    "sign_accuracy": ("right sign", "{:.1%}"),
+}
 
 
 @dataclass(frozen=True)
@@ -115,10 +126,9 @@ def compare(suite: Suite, first: Answers, second: Answers) -> dict:
 def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
     """Compare two players by their wrong moves [N], or the chances of these, in equal positions.
 
-    Returns the `difference` of the shares of wrong moves with its 95 % `interval`, and the counts
-    `first_only` and `second_only` of positions in which only one player is wrong. Only these
-    positions distinguish the players (McNemar 1947). The interval adds half a position to each of
-    the four cells, which keeps its coverage for small counts (Agresti and Min 2005).
+    Only positions in which one player alone is wrong distinguish them (McNemar 1947). The 95 %
+    interval adds half a position to each of the four cells, which keeps its coverage for small
+    counts (Agresti and Min 2005).
     """
     first_only, second_only = (wrong * (1 - wrong2)).sum(), (wrong2 * (1 - wrong)).sum()
     cells, difference = len(wrong) + 2, first_only - second_only
@@ -135,3 +145,91 @@ def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
 
 def _mean(numbers: np.ndarray) -> float | None:
     return round(float(np.mean(numbers)), 5) if len(numbers) else None
+
+
+# The report
+
+
+def score_suite(
+    networks: dict[str, Agent], suite: Suite, names: list[str], seed: int = 0
+) -> dict[str, dict]:
+    """Score players on a suite; print and return the results.
+
+    With one network, all players in `names` are compared with the first player. With two, every
+    player that uses a network is compared between them. `seed` is for random players.
+    """
+    print(f"Scoring the suite {suite.name} ...", flush=True)
+
+    answers: dict[str, Answers] = {}
+    for network, agent in networks.items():
+        for player in names:
+            if (name := name_shown(player, network, len(networks))) not in answers:
+                with working(f"{player} answers suite {suite.name}"):
+                    made = make_player(player, suite.board, agent)
+                    answers[name] = player_answers(suite, made, seed)
+    pairs = [(player, names[0]) for player in names[1:]]
+    if len(networks) > 1:
+        learnt = [player for player in names if player.startswith(LEARNT)]
+        pairs = [tuple(name_shown(one, network, 2) for network in networks) for one in learnt]
+    scores = {player: score(suite, answer) for player, answer in answers.items()}
+    differences = {
+        f"{first} - {second}": compare(suite, answers[first], answers[second])
+        for first, second in pairs
+    }
+    print(f"\nsuite {suite.name}, {len(suite):,} positions with exact values")
+    print(format_scores(scores))
+    if differences:
+        print("\nDifferences of wrong moves on the same positions, percent\n")
+        print(format_differences(differences))
+    return {"suite_name": suite.name, "suite": scores, "differences": differences}
+
+
+def scored_players(players: str, board: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
+    """Return the names of the players to score, from a comma-separated list.
+
+    Raises: InputError for an invalid player, or with several networks if no player uses one.
+    """
+    names = [player.name for player in make_players(players, board, agent, "players")]
+    if networks > 1 and not any(name.startswith(LEARNT) for name in names):
+        raise InputError(f"players: {players} have no network: there are not two to compare")
+    return names
+
+
+def format_scores(scores: dict[str, dict]) -> str:
+    """Return a table of {player: score()} by undrawn edges."""
+
+    def cells(numbers: dict) -> Iterator[str]:
+        for name, (_, write) in COLUMNS.items():
+            value = numbers.get(name)
+            text = "-" if value is None else write.format(value)
+            if limits := numbers.get(name.removesuffix("share") + "interval"):
+                low, high = (100 * limit for limit in limits)
+                text += f" [{low:.1f}, {high:.1f}]"
+            yield text
+
+    return _table(scores, ["player", "undrawn", *(title for title, _ in COLUMNS.values())], cells)
+
+
+def format_differences(differences: dict[str, dict]) -> str:
+    """Return a table of differences in wrong moves, {players: compare()}, by undrawn edges."""
+
+    def cells(numbers: dict) -> Iterator[str]:
+        low, high = (100 * limit for limit in numbers["interval"])
+        yield f"{numbers['positions']:,}"
+        yield f"{100 * numbers['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+        yield from (str(numbers["first_only"]), str(numbers["second_only"]))
+
+    heads = ["wrong moves", "undrawn", "positions", "difference", "first only", "second only"]
+    return _table(differences, heads, cells)
+
+
+def _table(
+    results: dict[str, dict], heads: list[str], cells: Callable[[dict], Iterable[str]]
+) -> str:
+    """Return a table with a line for all positions of each result and a line for each band."""
+    rows = [
+        [name if part == "all" else "", part, *cells(numbers)]
+        for name, parts in results.items()
+        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
+    ]
+    return table(heads, rows, "llr")

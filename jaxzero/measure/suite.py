@@ -4,8 +4,6 @@
 and solves them when it is called.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import dataclass, replace
@@ -16,7 +14,6 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tabulate import tabulate
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, drawn_of, initial_state, random_edge, step
@@ -40,8 +37,6 @@ class Suite:
     board: DotsAndBoxes
     drawn: np.ndarray  # [P, A] bool, edges on the board
     moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes, or ILLEGAL
-    # [BANDS, 3] int32: positions sampled, not solved, kept. None if they were not sampled.
-    counts: np.ndarray | None = None
 
     @property
     def values(self) -> np.ndarray:
@@ -63,17 +58,6 @@ class Suite:
         """The positions in each band of undrawn edges: {name: [P] bool}."""
         left = self.undrawn
         return {f"{low}-{high}": (left >= low) & (left <= high) for low, high in BANDS}
-
-    @property
-    def sampled(self) -> dict[str, dict[str, int]]:
-        """The numbers of positions sampled, not solved and kept, by band; empty if unknown."""
-        if self.counts is None:
-            return {}
-        return {
-            f"{low}-{high}": {"sampled": found, "not_solved": lost, "kept": kept}
-            for (low, high), (found, lost, kept) in zip(BANDS, self.counts.tolist(), strict=True)
-            if found
-        }
 
     def __len__(self) -> int:
         return len(self.drawn)
@@ -145,7 +129,7 @@ def load_suite(name: str, board: DotsAndBoxes) -> Suite:
 def read_suite(path: Path, name: str, board: DotsAndBoxes) -> Suite:
     """Read a stored suite. Raises: InputError for an unreadable file or another board."""
     file = read_positions("suite", path, name, board)
-    return Suite(name, board, file["drawn"], file["moves"].astype(np.int8), file.get("counts"))
+    return Suite(name, board, file["drawn"], file["moves"].astype(np.int8))
 
 
 def read_positions(field: str, path: Path, name: str, board: DotsAndBoxes) -> dict[str, np.ndarray]:
@@ -167,24 +151,16 @@ def read_positions(field: str, path: Path, name: str, board: DotsAndBoxes) -> di
 
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a compressed file."""
-    others = {} if suite.counts is None else {"counts": suite.counts}
-    write_positions(path, suite.board, suite.drawn, suite.moves, others)
+    write_positions(path, suite.board, suite.drawn, suite.moves)
 
 
 def write_positions(
-    path: Path, board: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray, others: dict
+    path: Path, board: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray, **others: np.ndarray
 ) -> None:
-    """Write boards, the values of their moves and the arrays `others` for `read_positions`."""
+    """Write boards, the values of their moves and `others` for `read_positions`."""
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         sizes, drawn = np.array([board.rows, board.cols]), np.packbits(drawn, axis=1)
         np.savez_compressed(file, board=sizes, drawn=drawn, moves=moves, **others)
-
-
-def format_counts(suite: Suite) -> str:
-    """Return a table of the numbers of positions sampled, not solved and kept, by band."""
-    rows = [(band, *counts.values()) for band, counts in suite.sampled.items()]
-    rows.append(("all", *suite.counts.sum(axis=0)))
-    return tabulate(rows, ["undrawn", "sampled", "not solved", "kept"], "plain")
 
 
 def berlekamp_suite(board: DotsAndBoxes) -> Suite:

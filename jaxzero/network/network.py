@@ -8,7 +8,7 @@ because parity is not local. Their last layers always compute in float32.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxzero.config import NetworkConfig
+from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
 from jaxzero.network.features import edge_inputs, edges_from_planes, grid_inputs, grid_planes
@@ -166,6 +166,16 @@ class Network(nn.Module):
                     name: jnp.where(possible, head_logits[name], IMPOSSIBLE)
                 }
         return Prediction(jnp.where(drawn, IMPOSSIBLE, policy_logits), head_logits)
+
+
+@dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value
+class Agent:
+    """A network, its weights and its search settings, for the players that use a network."""
+
+    network: Network
+    params: chex.ArrayTree = field(repr=False)
+    settings: SearchConfig
+    temperature: float = 0.0  # of `policy` and `search`; above 0 they sample their moves
 
 
 def evaluate_some(

@@ -3,8 +3,6 @@
 Network, self-play and learning are timed alone, each at the batch that it has in an iteration.
 """
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
@@ -13,17 +11,9 @@ import jax
 
 from jaxzero.config import Config, plan
 from jaxzero.host.progress import working
-from jaxzero.performance.report import (
-    WIDTH,
-    Result,
-    count_bytes,
-    count_flops,
-    describe,
-    measures,
-    percent,
-    setting_lines,
-    table,
-)
+from jaxzero.host.table import table
+from jaxzero.network.network import Network
+from jaxzero.performance.report import Result, count_bytes, count_flops, describe, measures
 from jaxzero.performance.timing import (
     Part,
     Training,
@@ -38,6 +28,7 @@ from jaxzero.performance.timing import (
     time_parts,
 )
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
+from jaxzero.runs.summary import print_header
 from jaxzero.training.devices import choose_devices
 
 
@@ -51,6 +42,7 @@ def benchmark(
     """
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
+    print_header(config, devices, Network(config.game.board, config.network))
     print("Compiling an iteration and its parts ...", flush=True)
     run = Training(config, devices)
     work = make_workload(config, run.learner, len(devices))
@@ -68,7 +60,8 @@ def benchmark(
     if fraction < 1:
         times["iteration"] = times["selfplay"] + times.get("learning", 0.0)
     if trace:
-        take_trace(run, trace)
+        with working("tracing"), jax.profiler.trace(str(trace), create_perfetto_trace=True):
+            run.step()
     gain = 1 - times["network"] / times.pop("network_of_half")
     limits = count_flops(config, work.learner)
     limits["bytes_per_evaluation"] = count_bytes(config, work.network, work.learner, work.games)
@@ -137,12 +130,6 @@ def games_begun(work: Workload, selfplay: Part) -> int:
     if not work.config.selfplay.late_start_moves:
         return work.config.selfplay.games_per_iteration
     return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
-
-
-def take_trace(run: Training, folder: Path) -> None:
-    """Trace one iteration with jax's profiler, into `folder`."""
-    with working("tracing"), jax.profiler.trace(str(folder), create_perfetto_trace=True):
-        run.step()
 
 
 # The bottleneck
@@ -225,66 +212,66 @@ def split(seconds: dict[str, float]) -> dict[str, float]:
 
 # For people
 
-WHY = "work that is counted was skipped, caches served bytes, or the load differed"
+WIDTH = 100  # characters of a line, at most
+ESTIMATED = ", estimated from parts"  # of what was not run whole
 
 
 def report(result: Result) -> str:
     """Format a result, at most `WIDTH` characters wide."""
-    of = "process" if result["platform"] == "cpu" else "device"
-    memory = (
-        f"memory      {mebibytes(result['peak_memory_bytes'])} peak of the {of}, "
+    games, of = result["config"]["selfplay"]["games_per_iteration"], "device"
+    if result["platform"] == "cpu":
+        of = "process"
+    heads = (
+        f"iteration     {games} games of {result['decisions_per_game']:.1f} decisions\n"
+        f"ceilings      {result['matmul_ceiling_flops'] / 1e12:,.3g} TFLOP/s in matrix products, "
+        f"{result['copy_ceiling_bytes'] / 1e9:,.3g} GB/s in copies, measured in this run\n"
+        f"memory        {mebibytes(result['peak_memory_bytes'])} peak of the {of}, "
         f"{mebibytes(result['predicted_memory_bytes'])} predicted for the iteration"
     )
     bottleneck = result["bottleneck"]
-    why = f"bottleneck  {bottleneck['name']}: {bottleneck['reason']}"
-    lines = [why, *(f"- {line}" for line in bottleneck["advice"])]
-    shares = [result[name] or 0 for name in result if name.endswith(("_mfu", "copy_share"))]
+    lines = [f"bottleneck    {bottleneck['name']}: {bottleneck['reason']}"]
+    lines += [f"- {line}" for line in bottleneck["advice"]]
     lines += [f"note: {note}" for note in result["notes"]]
-    if of == "process" or max(shares) > 1:
-        lines.append(f"note: {'no shares of limits' if of == 'process' else 'over 100%'}: {WHY}")
-    parts = [setting_lines(result), rate_table(result), time_table(result), memory]
-    return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in lines)])
+    shares = [result[name] or 0 for name in result if name.endswith(("_mfu", "copy_share"))]
+    if of == "device" and max(shares) > 1:
+        lines.append("note: over 100%: work that is counted was skipped, or caches served bytes")
+    words = "\n".join(textwrap.fill(line, WIDTH) for line in lines)
+    return "\n\n".join([heads, rate_table(result), time_table(result), words])
 
 
 def rate_table(result: Result) -> str:
     """Format the rates, with their shares of the network alone and of the ceilings."""
     alone, rows = result["network_evaluations_per_second"], []
-    estimated = ", estimated from parts" * result["iteration_estimated"]
+    estimated = ESTIMATED * result["iteration_estimated"]
     whole, late = f"with learning{estimated}", result["config"]["selfplay"]["late_start_moves"]
     for label, unit, name, mfu in (
         ("network alone", "evaluations", "network_evaluations_per_second", "network_mfu"),
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
         (whole, "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
-        ("self-play", "decisions", "decisions_per_second", None),
         ("self-play" + estimated * (not late), "games", "games_per_second", None),
-        (whole, "decisions", "decisions_per_second_with_learning", None),
         (whole, "games", "games_per_second_with_learning", None),
     ):
         rate, used = result[name], result.get(mfu)
         of_network = percent(rate / alone) if unit == "evaluations" else ""
-        written = rate and f"{rate:,.{2 if unit in ('decisions', 'games') else 0}f}"
+        written = rate and f"{rate:,.{2 if unit == 'games' else 0}f}"
         rows.append([label, written, unit, of_network, percent(used) if used else ""])
     if result["bytes_per_evaluation"]:
         moved, share = f"{result['bytes_per_evaluation']:,.0f}", result["copy_share"]
         rows.append(["bytes moved", moved, "an evaluation", "", percent(share)])
     columns = 3 if result["platform"] == "cpu" else 5
     headings = ("", "a second", "", "of network", "of ceiling")[:columns]
-    return table(headings, [row[:columns] for row in rows], "lrlrr"[:columns])
+    return table(headings, [row[:columns] for row in rows], "lrlrr")
 
 
 def time_table(result: Result) -> str:
     """Format the seconds of the parts of an iteration, with their shares of the whole."""
     whole = result["seconds"]["iteration"]
-    about = {
-        "network": "evaluations of self-play, measured alone",
-        "tree": "the rest of self-play: search, rules, moves",
-        "learning": "batches from the replay, gradient, optimiser",
-        "unexplained": "writing to the replay, reading metrics, caches, noise",
-        "iteration": "estimated from parts" if result["iteration_estimated"] else "measured as one",
-    }
-    seconds = split(result["seconds"]) | {"iteration": whole}
-    rows = (
-        (name, f"{time:.4g}", percent(time / whole), about[name]) for name, time in seconds.items()
-    )
-    return table(("part", "seconds", "share", ""), rows, "lrrl")
+    seconds = split(result["seconds"])
+    seconds["iteration" + ESTIMATED * result["iteration_estimated"]] = whole
+    rows = ((name, f"{time:.4g}", percent(time / whole)) for name, time in seconds.items())
+    return table(("part", "seconds", "share"), rows, "lrr")
+
+
+def percent(share: float | None, places: int = 1) -> str | None:
+    return None if share is None else f"{share:.{places}%}"

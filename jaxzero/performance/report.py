@@ -1,14 +1,11 @@
-"""The result of a measurement, in one form for all tools, and its tables.
+"""The result of a measurement, in one form for all tools.
 
 A result is a flat dictionary. Rates are per second, for all measured devices together. Memory is in
 bytes. Shares are fractions of 1. `seconds` holds the seconds of each part in one iteration. A tool
 leaves out values that it does not measure.
 """
 
-from __future__ import annotations
-
 import platform
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +13,6 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
-import tabulate
 
 import jaxzero
 from jaxzero.config import Config, SearchConfig, plan
@@ -28,36 +24,25 @@ from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
 Result = dict[str, Any]
 
 
-WIDTH = 100  # characters of a line, at most
-
-# What was measured
-
-
 def describe(config: Config, devices: list[jax.Device]) -> Result:
-    """Return the config, network, devices and versions of a measurement."""
+    """Return the date, devices, versions, config and network of a measurement."""
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
     games = plan(config, config.selfplay.games_per_iteration // len(devices)).lanes
     form = convolution_form(network.platform, network.dtype, games)
-    return describe_machine(devices[0]) | {
+    versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": devices[0].device_kind,
+        "platform": devices[0].platform,
+        "versions": {"jaxzero": jaxzero.__version__, **versions}
+        | {"python": platform.python_version()},
         "devices_present": jax.local_device_count(),
         "devices": len(devices),
         "config": asdict(config),
         "parameters": count_params(learner.params),
         "compute_dtype": network.dtype.name,
         "convolution": form if network.config.trunk == "conv" else None,
-    }
-
-
-def describe_machine(device: jax.Device) -> Result:
-    """Return the date, device and versions of a measurement."""
-    versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": device.device_kind,
-        "platform": device.platform,
-        "versions": {"jaxzero": jaxzero.__version__, **versions}
-        | {"python": platform.python_version()},
     }
 
 
@@ -127,9 +112,8 @@ def measures(
 ) -> Result:
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
-    `seconds` holds network, selfplay, iteration and perhaps learning; `limits` holds operations and
-    bytes per position and the ceilings of one device. An iteration begins `games` games: with late
-    starts perhaps fewer than the config asks for.
+    `limits` holds operations and bytes per position and the ceilings of one device. An iteration
+    begins `games` games: with late starts perhaps fewer than the config asks for.
     """
     decisions = plan(config).decisions
     evaluations = decisions * (config.search.simulations + 1)
@@ -162,45 +146,3 @@ def measures(
         "copy_share": moved and moved * network / devices / limits["copy_ceiling_bytes"],
         "seconds": seconds,
     }
-
-
-# For people
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
-    """Format rows as a table; `align` has l or r for each column."""
-    cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
-    sides = [{"l": "left", "r": "right"}[side] for side in align]
-    # Without this global of tabulate, headings would be wider than their letters.
-    before, tabulate.MIN_PADDING = tabulate.MIN_PADDING, 0
-    try:
-        text = tabulate.tabulate(cells, headings, "simple", disable_numparse=True, colalign=sides)
-    finally:
-        tabulate.MIN_PADDING = before
-    return "\n".join(line.rstrip() for line in text.splitlines())
-
-
-def percent(share: float | None, places: int = 1) -> str | None:
-    return None if share is None else f"{share:.{places}%}"
-
-
-def setting_lines(result: Result) -> str:
-    """Format the device, the versions and the config of a result."""
-    config = result["config"]
-    network, game, learner = config["network"], config["game"], config["learner"]
-    form = f", convolution {result['convolution']}" if result["convolution"] else ""
-    versions = ", ".join(f"{name} {text}" for name, text in result["versions"].items())
-    return (
-        f"device      {result['device']} ({result['platform']}), "
-        f"{result['devices']} of {result['devices_present']} present\n"
-        f"versions    {versions}\n"
-        f"network     {network['trunk']} {network['channels']} x {network['blocks']} on "
-        f"{game['rows']}x{game['cols']}, {result['parameters']:,} parameters, "
-        f"{result['compute_dtype']}{form}\n"
-        f"iteration   {config['selfplay']['games_per_iteration']} games of "
-        f"{result['decisions_per_game']:.1f} decisions, "
-        f"{config['search']['simulations']} simulations a move, "
-        f"{learner['updates_per_iteration']} updates of {learner['batch_size']} samples\n"
-        f"ceilings    {result['matmul_ceiling_flops'] / 1e12:,.3g} TFLOP/s in matrix products, "
-        f"{result['copy_ceiling_bytes'] / 1e9:,.3g} GB/s in copies, measured in this run"
-    )

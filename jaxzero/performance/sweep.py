@@ -8,15 +8,12 @@ It reads STEM.yaml and writes STEM.json. Modules that use jax are imported late,
 are checked.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
 import signal
 import subprocess
 import sys
-import textwrap
 import traceback
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
@@ -28,8 +25,9 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import config_of, given_options, load_config, refuse_given
 from jaxzero.config import Config, dotted, save_config, typed_fields
 from jaxzero.errors import InputError
-from jaxzero.host.files import write_csv, write_json
+from jaxzero.host.files import write_json
 from jaxzero.host.progress import working
+from jaxzero.host.table import table
 from jaxzero.runs.run_dir import new_folder
 
 SWEEP_FILE, POINTS = "sweep.json", "points"
@@ -42,12 +40,12 @@ PRESETS = {
 SPEED = "games_per_second_with_learning"
 COLUMNS = {
     SPEED: "games/s",
-    "decisions_per_second_with_learning": "decisions\n/s",
+    "decisions_per_second_with_learning": "decisions/s",
     "evaluations_per_second_with_learning": "evals/s",
-    "replay_ratio": "replay\nratio",
-    "peak_memory_bytes": "peak\nMiB",
-    "predicted_memory_bytes": "predicted\nMiB",
-    "compile_seconds": "compile\ns",
+    "replay_ratio": "replay ratio",
+    "peak_memory_bytes": "peak MiB",
+    "predicted_memory_bytes": "predicted MiB",
+    "compile_seconds": "compile s",
 }
 KNEE = 0.9  # share of the best speed that is good enough
 CHOICES = {"best": "best games/s", "knee": f"smallest with {KNEE:.0%} of it"}
@@ -142,12 +140,12 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
 
 def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     """Separate the options that hold comma lists from a command line."""
-    kinds, given = dict(typed_fields(Config)), given_options(arguments)
+    # Texts and sections may contain commas.
+    kinds = {name: kind for name, kind in typed_fields(Config) if not is_dataclass(kind)}
     lists = {
         name: [entry.strip() for entry in text.split(",")]
-        for name, text in given.items()
-        # Texts and sections may contain commas.
-        if "," in text and not (kinds.get(name, str) is str or is_dataclass(kinds[name]))
+        for name, text in given_options(arguments).items()
+        if "," in text and kinds.get(name, str) is not str
     }
     for name, entries in lists.items():
         if not all(entries):
@@ -166,19 +164,16 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
 
 def open_folder(grid: Grid, out: Path) -> None:
     """Create the folder of a sweep, or check that it holds the same sweep."""
-    file, base, fields = out / SWEEP_FILE, asdict(grid.base), list(grid.fields)
-    if not file.exists():
-        # First: `check_new_folder` knows the folder of a sweep by this file.
-        write_json(file, {"base": base, "fields": fields})
+    base = dict(dotted(asdict(grid.base)))
+    sweep = {"fields": list(grid.fields)} | {n: base[n] for n in base if n not in grid.fields}
+    if (out / SWEEP_FILE).exists():
+        held = json.loads((out / SWEEP_FILE).read_text())
+        differing = [name for name in sweep | held if sweep.get(name) != held.get(name)]
+        if differing:
+            raise InputError(f"out: {out} holds a sweep with other {', '.join(differing)}")
+    # First: `check_new_folder` knows the folder of a sweep by this file.
+    write_json(out / SWEEP_FILE, sweep)
     (out / POINTS).mkdir(exist_ok=True)
-    before = json.loads(file.read_text())
-    if fields != before["fields"]:
-        held = ", ".join(before["fields"])
-        raise InputError(f"out: {out} sweeps {held}, not {', '.join(fields)}")
-    old = dict(dotted(before["base"]))
-    for name, value in dotted(base):
-        if name not in fields and value != old.get(name):
-            raise InputError(f"{name}: {value} contradicts {old.get(name)} of the sweep in {out}")
 
 
 def read_row(file: Path) -> Row | None:
@@ -240,8 +235,7 @@ def death(code: int, log: str) -> Row:
         return {"status": "out of memory", "error": "killed, as systems do where memory ends"}
     if re.search("bad_alloc|MemoryError", log) or OUT_OF_MEMORY.search(log):
         return {"status": "out of memory", "error": last}
-    cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return {"status": "failed", "error": f"{cause}: {last}"}
+    return {"status": "failed", "error": f"exit code {code}: {last}"}
 
 
 def main(stem: str, rounds: str) -> None:
@@ -295,18 +289,16 @@ def measured(config: Config, rounds: int) -> Row:
 
 
 def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
-    """Write `results.csv` and `results.json`, and print the table and the choices."""
+    """Write `results.json`, and print the table and the choices."""
     chosen = choices(rows)
     named = {name: row["settings"] for name, row in chosen.items()}
     write_json(out / "results.json", {"base": base, "points": rows, **named})
-    flat = [dict(dotted({**row["settings"], **row, "settings": {}})) for row in rows]
-    write_csv(out / "results.csv", list(dict.fromkeys(name for row in flat for name in row)), flat)
     print("\n" + sweep_table(rows, chosen) + "\n")
     for name, row in chosen.items():
         print(f"{name[0].upper()}  {CHOICES[name]:<24} {row_line(row)}")
     devices = {row["device"] for row in rows if row["status"] == "ok"}
     print(f"   {'measured on':<24} {'; '.join(sorted(devices)) or '-'}")
-    print(f"{out / 'results.csv'}, {out / 'results.json'}")
+    print(out / "results.json")
 
 
 def choices(rows: list[Row]) -> dict[str, Row]:
@@ -346,7 +338,6 @@ def row_line(row: Row) -> str:
 
 def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
     """Format the rows, with B at the best point and K at the knee; then the failures."""
-    from jaxzero.performance.report import table
 
     def cell(row: Row, name: str) -> str | None:
         value = row[name]
@@ -360,10 +351,10 @@ def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
         if row["status"] == "ok":
             written = [cell(row, name) for name in COLUMNS]
         else:
-            written = [textwrap.fill(row["status"], 8)] + [""] * (len(COLUMNS) - 1)
+            written = [row["status"]] + [""] * (len(COLUMNS) - 1)
         marks = "".join(name[0].upper() for name, other in chosen.items() if other is row)
         cells.append([*row["settings"].values(), *written, marks])
-    fields = [name.split(".")[-1].replace("_", "\n") for name in rows[0]["settings"]]
+    fields = [name.split(".")[-1] for name in rows[0]["settings"]]
     headings = [*fields, *COLUMNS.values(), ""]
     failures = [row_line(row) for row in rows if row["status"] != "ok"]
     return "\n".join([table(headings, cells, "r" * (len(headings) - 1) + "l"), *failures])

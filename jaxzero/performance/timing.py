@@ -4,8 +4,6 @@ Each part is its own compiled program. It repeats its work in a scan. Each input
 whole previous output, so the compiler can neither leave work out nor move it out of the loop.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.host.memory import cores
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.looking import (
     exact_line,
     expected_owners,
@@ -29,7 +29,7 @@ from jaxzero.play.looking import (
     moves_of,
     structure_of,
 )
-from jaxzero.players.single import think
+from jaxzero.players.choosing import think
 from jaxzero.solver.endgame import (
     ILLEGAL,
     Solution,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
 from jaxzero.game import edge_name, render
 from jaxzero.game.records import RecordedGame
+from jaxzero.host.table import table
 from jaxzero.play.analysis import LONG, Analysis
 
 MAX_ROWS = 12  # edges in a table
@@ -31,7 +30,7 @@ def format_analysis(game: RecordedGame, found: Analysis) -> str:
     heads = ["edge", "kind", "prior", "visits", "value", "margin lost", ""]
     more = f"and {len(rows) - MAX_ROWS} edges more" if len(rows) > MAX_ROWS else ""
     lines = [render(board, game.drawn, marks), "", *_summary(game, found), ""]
-    return "\n".join([*lines, tabulate(rows[:MAX_ROWS], heads, disable_numparse=True), more])
+    return "\n".join([*lines, table(heads, rows[:MAX_ROWS], "llrrrrl"), more])
 
 
 def _summary(game: RecordedGame, found: Analysis) -> list[str]:

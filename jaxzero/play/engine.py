@@ -19,7 +19,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.game import LARGEST_SIDE, draw_turn
 from jaxzero.players import expert
 from jaxzero.players.players import choose_by_rules

@@ -17,10 +17,15 @@ from jaxzero.game.board import play_moves
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
 from jaxzero.host.programs import call
-from jaxzero.network.agent import Agent
 from jaxzero.network.heads import margin_bins
-from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
-from jaxzero.players import single
+from jaxzero.network.network import (
+    Agent,
+    Network,
+    expected_margin,
+    inference_copy,
+    margin_probabilities,
+)
+from jaxzero.players import choosing
 from jaxzero.search.search import game_of
 from jaxzero.solver import small
 
@@ -52,7 +57,7 @@ def moves_of(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
 def look_at(agent: Agent, drawn: np.ndarray) -> PositionEvaluation:
     """Evaluate one position [A] bool and all positions one edge later: NumPy arrays."""
-    return PositionEvaluation(*single.call(_look, agent, drawn))
+    return PositionEvaluation(*choosing.call(_look, agent, drawn))
 
 
 def line_of_play(
@@ -63,7 +68,7 @@ def line_of_play(
     while len(line) < edges and not drawn.all():
         edge = first
         if line or first is None:
-            edge = int(single.choose_many(agent, drawn[None], simulations=0).edge[0])
+            edge = int(choosing.choose_many(agent, drawn[None], simulations=0).edge[0])
         line.append(edge)
         drawn[edge] = True
     return tuple(line)
@@ -102,7 +107,7 @@ def prepare(agent: Agent) -> None:
     """Compile the programs of the functions above."""
     board = agent.network.board
     for look in (
-        partial(single.think, agent, simulations=1),  # first, because players use it too
+        partial(choosing.think, agent, simulations=1),  # first, because players use it too
         partial(structure_of, board),
         partial(moves_of, board),
         partial(look_at, agent),

@@ -19,7 +19,7 @@ from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_
 from jaxzero.host.files import write_text
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.game import Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.players.players import LEARNT, Player, make_player
@@ -173,18 +173,16 @@ def report_match(
     seed: int,
     save: Path | None = None,
 ) -> None:
-    """Play a match, print the result from both sides and save the games."""
+    """Play a match, print the result of the first player and save the games."""
     print(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
     with working(f"playing {games} games"):
         outcome = play_match(board, *players, games, opening_plies, seed)
-    print("points [95 % interval], games, mean margin in boxes:")
     names = [Side(mark, player).name for mark, player in zip("AB", players, strict=True)]
-    width = max(map(len, names))
-    for name, result in zip(names, (outcome, outcome.mirrored()), strict=True):
-        print(f"{name:<{width}}  {result}")
+    print("points [95 % interval], games, mean margin in boxes:")
+    print(f"{names[0]}  {outcome}")
     if save is not None:
         save_match(save, board, names, outcome.moves.tolist())
         print(f"{games} games are in {save}")

@@ -7,11 +7,10 @@ from functools import lru_cache
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame
 from jaxzero.host.background import Programs
-from jaxzero.network.agent import Agent
+from jaxzero.network.network import Agent
 from jaxzero.play.game import choose, draw_turn, warm_up
 from jaxzero.play.looking import prepare
-from jaxzero.players.levels import LEVELS, find_level
-from jaxzero.players.players import Player, make_player
+from jaxzero.players.players import LEVELS, Player, find_level, make_player
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 from jaxzero.solver.endgame import can_solve, solve

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
-
-from tabulate import tabulate
 
 from jaxzero.game import edge_name, fullest_beside
 from jaxzero.game.records import RecordedGame
-from jaxzero.network.agent import Agent
+from jaxzero.host.table import table
+from jaxzero.network.network import Agent
 from jaxzero.play.analysis import prove
-from jaxzero.players.single import think
+from jaxzero.players.choosing import think
 
 SECONDS = 1.0  # solver time for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy
 PHASES = ("opening", "middle", "endgame")
-_table = partial(tabulate, disable_numparse=True)
 
 
 @dataclass(frozen=True)
@@ -162,7 +159,7 @@ def format_review(found: Reviewed) -> str:
         if tally.moves
     ]
     side_heads = ["side", "phase", "moves", "mistakes", "margin lost", "accuracy"]
-    return f"{_table(rows, heads)}\n\n{_table(sides, side_heads)}"
+    return f"{table(heads, rows, 'rllrrl')}\n\n{table(side_heads, sides, 'llr')}"
 
 
 def format_summary(reviews: dict[str, Reviewed]) -> str:
@@ -174,7 +171,7 @@ def format_summary(reviews: dict[str, Reviewed]) -> str:
         ends = "{} : {}".format(*found.game.score)
         rows.append((name, str(found.game.board), ends, *(" / ".join(both) for both in cells)))
     heads = ["game", "board", "A : B", "moves A / B", "mistakes", "margin lost", "accuracy"]
-    return _table(rows, heads)
+    return table(heads, rows)
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:

@@ -8,8 +8,6 @@ worse than the proven lower bound. It draws an edge proven to reach that bound, 
 else an edge with the highest upper bound; the preference of the search breaks ties.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +21,9 @@ import numpy as np
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.host.background import check_cancelled, holding, result_of
 from jaxzero.host.memory import cores
-from jaxzero.network.agent import Agent
-from jaxzero.players import single
-from jaxzero.players.single import SearchOutput
+from jaxzero.network.network import Agent
+from jaxzero.players import choosing
+from jaxzero.players.choosing import SearchOutput
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable
 
@@ -53,7 +51,7 @@ class Expert:
     def think(self, simulations: int, drawn: np.ndarray) -> SearchOutput:
         """Search one position [A] bool; record the shortest duration of such a search."""
         begin = time.monotonic()
-        found = single.think(self.agent, drawn, simulations)
+        found = choosing.think(self.agent, drawn, simulations)
         seconds = time.monotonic() - begin
         self.durations[simulations] = min(seconds, self.durations.get(simulations, seconds))
         return found
@@ -136,7 +134,7 @@ def prepare(expert: Expert) -> None:
             proof.prove_value(problem, 0.0)
             proof.first_worth(problem, problem.value, [0])
         empty = np.zeros(board.num_edges, bool)
-        single.think(expert.agent, empty, SIMULATIONS[0])
+        choosing.think(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):
             expert.think(SIMULATIONS[0], empty)
 

@@ -4,9 +4,6 @@
 both.
 """
 
-from __future__ import annotations
-
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,36 +26,32 @@ from jaxzero.game import (
     random_edge,
 )
 from jaxzero.game.board import take_free_boxes
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network, inference_copy
-from jaxzero.players import expert, single
+from jaxzero.network.network import Agent, Network, inference_copy
+from jaxzero.players import choosing, expert
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
-from jaxzero.players.levels import Level, find_level, with_random_moves
 from jaxzero.search.rounds import rounds_of
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 from jaxzero.solver.small import exact_answer
 
 Decide = Callable[[jax.Array, State], Choice]  # (keys [B], State [B])
-KNOWN = {
-    "random": "any legal edge",
-    "greedy": "takes a box, else gives none away, else anything",
-    "rules": "exact with at most 12 edges left, else it takes boxes and gives few away",
-    "perfect": "the exact solver, random among the best moves",
-    "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
-    "policy": "the network without search",
-    "search:SIMULATIONS": "the network with search",
-    "expert:SECONDS": "network and exact solver together, with this time for a decision",
-    "level:LEVEL": "a level of the page, by its number or name, such as level:3",
-}
+KNOWN = (
+    *("random", "greedy", "rules", "perfect", "perfect:SHARE", "policy"),
+    *("search:SIMULATIONS", "expert:SECONDS", "level:LEVEL"),
+)
 LEARNT = ("policy", "search", "expert", "level")  # starts of the names of players with a network
+# A pattern and what it stands for; other players take no argument.
+ARGUMENTS = {
+    "perfect": (r"(0|1|0?\.\d+)?", "a share of random moves, such as perfect:0.1"),
+    "search": (r"[1-9]\d{0,4}", "a whole number of simulations up to 99999, such as search:64"),
+    "expert": (r"(?=.*[1-9])\d{0,4}(\.\d+)?", "seconds for a decision, such as expert:1"),
+    "level": (".*", "a level"),
+}
 # `perfect` always solves boards up to 3x4. On larger boards it tries positions with at most this
 # many undrawn edges, with a node limit of about 0.1 s: nearly always enough for 36 edges on 5x5.
 ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
-LONGEST_DECISION = 3600  # seconds
-MAX_COUNT = 100_000  # simulations
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +76,9 @@ class Player:
         if self.board and self.board.num_edges != drawn.shape[-1]:
             raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
         choice = jax.device_get(self.function(keys, state))
-        edges, games = np.asarray(choice.edge), len(drawn)
-        if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
-            found = f"{edges.dtype}{list(edges.shape)}"
-            raise InputError(f"player: {self.name} returned {found}, not int32[{games}], its edges")
+        edges = choice.edge
         outside = (edges < 0) | (edges >= drawn.shape[1])
-        wrong = outside | drawn[np.arange(games), np.where(outside, 0, edges)]
+        wrong = outside | drawn[np.arange(len(drawn)), np.where(outside, 0, edges)]
         wrong &= ~drawn.all(axis=1)
         if wrong.any():
             edge = edges[wrong][0]
@@ -128,8 +118,7 @@ def make_player(
     missing network, or a player that cannot play this board.
     """
     kind, _, argument = name.partition(":")
-    kinds = [known.partition(":")[0] for known in KNOWN]
-    if kind not in kinds:
+    if kind not in [known.partition(":")[0] for known in KNOWN]:
         raise InputError(f"{field}: {name!r} is unknown (known: {', '.join(KNOWN)})")
     try:
         return replace(_make(kind, argument, name, board, agent), board=board)
@@ -162,61 +151,31 @@ def name_shown(player: str, network: str, networks: int) -> str:
 
 
 def _make(kind: str, argument: str, name: str, board: DotsAndBoxes, agent: Agent | None) -> Player:
-    if argument and kind in ("random", "greedy", "rules", "policy"):
-        raise InputError("takes no argument")
-    count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
-    if kind == "search" and not 1 <= count <= MAX_COUNT:
-        raise InputError(f"needs a whole number >= 1 and <= {MAX_COUNT}, such as search:64")
-    share, seconds = _number(argument or "0"), _number(argument)
-    if kind == "perfect" and not 0 <= share <= 1:
-        raise InputError("needs a share of random moves, such as perfect:0.1")
-    if kind == "expert" and not 0 < seconds <= LONGEST_DECISION:
-        words = f"above 0 and at most {LONGEST_DECISION}, such as expert:1"
-        raise InputError(f"needs seconds for a decision, {words}")
+    pattern, needed = ARGUMENTS.get(kind, ("", "no argument"))
+    if not re.fullmatch(pattern, argument, re.ASCII):
+        raise InputError(f"takes {needed}")
     if kind in LEARNT:
         if agent is None:
             raise InputError("needs a trained network")
         if agent.network.board != board:
             raise InputError(f"has a network of {agent.network.board}, not of {board}")
-    if kind == "level":
-        return _level_player(name, find_level(argument), board, agent)
-    if kind == "random":
-        return Player(name, _decide_at_random, candidates=np.logical_not)
-    if kind == "greedy":
-        return Player(name, _greedy(board), candidates=partial(careful_edges, board))
-    if kind == "rules":
-        return Player(name, on_host(partial(choose_by_rules, board)))
-    if kind == "perfect":
-        check_board(board)
-        return Player(name, on_host(partial(play_perfectly, board, share)))
-    if kind == "expert":
-        made = expert.new_expert(agent, seconds)
-        return Player(name, on_host(partial(expert.choose_edges, made)))
-    assert kind in ("policy", "search"), f"{kind} has no player"
-    return _network_player(name, count, agent)
-
-
-def _level_player(name: str, level: Level, board: DotsAndBoxes, agent: Agent) -> Player:
-    """Return the player of a level: another player with a share of random moves."""
-    kind, _, argument = level.player.partition(":")
-    agent = replace(agent, temperature=level.temperature)
-    player = _make(kind, argument, name, board, agent)
-    if not level.random_share:
-        return player
-
-    def decide(keys: jax.Array, state: State) -> Choice:
-        edges = player.decide(keys, state).edge
-        return Choice(with_random_moves(level.random_share, keys, state, edges))
-
-    return Player(name, decide)
-
-
-def _number(argument: str) -> float:
-    """Return the argument as a number, or NaN if it is not a number."""
-    try:
-        return float(argument)
-    except ValueError:
-        return math.nan
+    match kind:
+        case "random":
+            return Player(name, _decide_at_random, candidates=np.logical_not)
+        case "greedy":
+            return Player(name, _greedy(board), candidates=partial(careful_edges, board))
+        case "rules":
+            return Player(name, on_host(partial(choose_by_rules, board)))
+        case "perfect":
+            check_board(board)
+            return Player(name, on_host(partial(play_perfectly, board, float(argument or 0))))
+        case "expert":
+            made = expert.new_expert(agent, float(argument))
+            return Player(name, on_host(partial(expert.choose_edges, made)))
+        case "level":
+            return _level_player(name, find_level(argument), board, agent)
+        case _:
+            return _network_player(name, int(argument or 0), agent)
 
 
 @jax.jit
@@ -333,12 +292,12 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
         # One position has a program that analysis and expert use too.
         drawn, noise = np.asarray(state.drawn), None
         if searches:
-            found = single.think(agent, drawn[0], simulations)
+            found = choosing.think(agent, drawn[0], simulations)
             return Choice(found.edge[None], found.value[None])
         if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
             gumbel = jax.random.gumbel(keys[0], drawn[0].shape, jnp.float32)
             noise = agent.temperature * np.asarray(gumbel)
-        return single.choose_many(agent, drawn, 0, noise)
+        return choosing.choose_many(agent, drawn, 0, noise)
 
     return Player(name, decide)
 
@@ -365,3 +324,62 @@ def _program(
         return choose(board, settings, chooser, state)
 
     return program
+
+
+# Levels
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of strength of an opponent."""
+
+    name: str
+    player: str  # as in `make_player`
+    rating: int  # Elo on 5x5 with the pretrained network; beginner has 400
+    random_share: float = 0.0  # share of moves that are uniformly random legal edges
+    temperature: float = 0.0  # above 0, sample moves from policy^(1 / temperature)
+
+
+LEVELS = (
+    Level("beginner", "greedy", 400, random_share=0.5),
+    Level("novice", "greedy", 760, random_share=0.2),
+    Level("casual", "greedy", 1060),
+    Level("learner", "policy", 1170, random_share=0.05, temperature=0.5),
+    Level("regular", "policy", 1330, random_share=0.02, temperature=0.5),
+    Level("strong", "policy", 1460, temperature=0.4),
+    Level("advanced", "search:16", 1650),
+    Level("master", "search:256", 2060),
+    Level("expert", "expert:2", 2130),
+)
+
+
+def find_level(text: str) -> Level:
+    """Return a level by its number or its name. Raises: InputError."""
+    for number, level in enumerate(LEVELS):
+        if text in (str(number), level.name):
+            return level
+    names = ", ".join(f"{number} {level.name}" for number, level in enumerate(LEVELS))
+    raise InputError(f"level: {text[:40]!r} does not exist (known: {names})")
+
+
+def _level_player(name: str, level: Level, board: DotsAndBoxes, agent: Agent) -> Player:
+    """Return the player of a level: another player with a share of random moves."""
+    kind, _, argument = level.player.partition(":")
+    agent = replace(agent, temperature=level.temperature)
+    player = _make(kind, argument, name, board, agent)
+    if not level.random_share:
+        return player
+
+    def decide(keys: jax.Array, state: State) -> Choice:
+        edges = player.decide(keys, state).edge
+        return Choice(with_random_moves(level.random_share, keys, state, edges))
+
+    return Player(name, decide)
+
+
+@jax.jit
+def with_random_moves(share: float, keys: jax.Array, state: State, edges: jax.Array) -> jax.Array:
+    """Replace each of the `edges` [B] by a random legal edge with probability `share`."""
+    slip_keys, edge_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+    slips = jax.vmap(lambda key: jax.random.bernoulli(key, jnp.float32(share)))(slip_keys)
+    return jnp.where(slips, jax.vmap(random_edge)(edge_keys, state), edges)

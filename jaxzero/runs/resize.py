@@ -14,9 +14,8 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.agent import Agent
 from jaxzero.network.features import LENGTHS_PLANE, PLANES, count_rows
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.runs.weights import param_shapes
 
 # The kernel that reads the lengths of chains, and the index of that input.

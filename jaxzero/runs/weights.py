@@ -29,9 +29,8 @@ from safetensors.numpy import save
 from jaxzero.config import Config, config_of, config_of_file, save_config
 from jaxzero.errors import InputError
 from jaxzero.host.files import atomic_write, write_json
-from jaxzero.network.agent import Agent
 from jaxzero.network.heads import heads_of
-from jaxzero.network.network import Network, init_params
+from jaxzero.network.network import Agent, Network, init_params
 from jaxzero.runs.run_dir import (
     CHECKPOINTS,
     INITIAL_FILE,

@@ -1,1 +1,1 @@
-"""Exact values and moves by the endgame solver, and the alpha-beta player. Runs on the host."""
+"""Exact values and moves of positions. Runs on the host."""

@@ -5,8 +5,6 @@ Box b has the horizontal sides b and b + W and the vertical sides b and b + 1, s
 one word too. All boards with (rows + 1) * (cols + 1) <= 64 fit. All functions are compiled.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 from numba.extending import intrinsic

@@ -6,8 +6,6 @@ lose, under perfect play. It depends on the drawn edges only, not on the score.
 Functions that need the compiled search import it, because numba is slow to import.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -60,10 +58,9 @@ def solve(
     table: TranspositionTable | None = None,
     threads: int = 1,
 ) -> Solution:
-    """Return the margin of one position and every edge that keeps it.
+    """Return the margin of one position, [A] bool or a list of edges, and every edge that keeps it.
 
-    `drawn` is [A] bool or a list of edge numbers. Without a limit the search runs to the end.
-    A long search runs in `threads` threads.
+    Without a limit the search runs to the end. A long search runs in `threads` threads.
     Raises: InputError for a board beyond 7x7 or an impossible edge.
     """
     from jaxzero.solver import null_window
@@ -126,8 +123,7 @@ def solve_many(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve a batch [B, A] bool: margins [B] int64, best edges [B, A] bool, solved [B] bool.
 
-    `node_limit` applies to each position. Ignore the results of rows that are not solved.
-    Raises: as `solve`.
+    `node_limit` applies to each position. Ignore results of unsolved rows. Raises: as `solve`.
     """
     from jaxzero.solver import null_window
 
@@ -225,18 +221,14 @@ def _geometry(board: DotsAndBoxes, symmetries: tuple[bool, ...] = ()) -> np.ndar
     geometry[bitboards.BOXES] = _words(rows * (board.cols + 1) + cols)[0]
     geometry[bitboards.SIZE] = board.rows * 8 + board.cols
     geometry[bitboards.SYMMETRIES] = len(tables)
-    parts = (bitboards.RING_WORDS, _rings(board)), (bitboards.CORNERS, corner_pairs(board))
+    distance = np.abs(2 * edge_centres(board) - [board.rows, board.cols]).max(axis=1)
+    # Edges by distance from the centre of the board, nearest first.
+    rings = [np.flatnonzero(distance == d) for d in np.unique(distance)]
+    parts = (bitboards.RING_WORDS, rings), (bitboards.CORNERS, corner_pairs(board))
     for start, sets in parts:
         for place, edges in enumerate(sets):
             geometry[start + 2 * place : start + 2 * place + 2] = _words(bits[edges])
     return np.concatenate([geometry, *tables])
-
-
-def _rings(board: DotsAndBoxes) -> list[np.ndarray]:
-    """Return the edges by distance from the centre of the board, nearest first."""
-    offsets = 2 * edge_centres(board) - [board.rows, board.cols]
-    distance = np.abs(offsets).max(axis=1)
-    return [np.flatnonzero(distance == d) for d in np.unique(distance)]
 
 
 def _symmetry_words(bits: np.ndarray, permutation: np.ndarray) -> np.ndarray:

@@ -5,8 +5,6 @@ boxes at once, except the last 2 boxes of a chain or the last 4 of a loop if han
 worth more. A search tests one bound; `quiet_bounds` repeats it until the bounds meet.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from jaxzero.host.programs import kept_njit as njit
@@ -36,7 +34,7 @@ from jaxzero.solver.bitboards import (
 
 # numba compiles a function again when its own file changes, not when a function it calls does.
 # A test compares this checksum with bitboards.py, so a change there changes this file too.
-BITBOARDS_CHECKSUM = 0xEF707190
+BITBOARDS_CHECKSUM = 0x1F403D1E
 
 BYTE = np.uint64(0xFF)
 NO_MOVE = np.uint64(255)

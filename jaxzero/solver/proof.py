@@ -4,8 +4,6 @@ All proofs of a position share a transposition table. The bounds found by an int
 in the table, for the next proof and for the next position of the game.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Exact values of positions with few edges left, in plain Python, without compilation."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

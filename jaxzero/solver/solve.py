@@ -1,7 +1,5 @@
 """Solve a board or a position and describe the result in words."""
 
-from __future__ import annotations
-
 import textwrap
 import time
 from collections.abc import Iterable

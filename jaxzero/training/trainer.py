@@ -15,8 +15,7 @@ from jaxzero.config import Config, save_config
 from jaxzero.errors import RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.progress import working
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter

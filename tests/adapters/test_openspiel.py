@@ -14,8 +14,7 @@ from jaxzero.api import Engine
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 
 
 def spiel(rows: int, cols: int) -> pyspiel.Game:

@@ -1,7 +1,5 @@
 """Matches: fair, routed by turn, independent of the batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +22,7 @@ from jaxzero.measure.arena import (
     wilson_interval,
 )
 from jaxzero.players.choosing import Choice
-from jaxzero.players.players import Player, greedy_edge, make_player, on_host
+from jaxzero.players.players import Player, make_player
 
 BOARD = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, BOARD) for name in ("random", "greedy"))
@@ -41,23 +39,9 @@ def last_legal(_keys, state: State) -> Choice:
 FIRST, LAST = Player("first", first_legal), Player("last", last_legal)
 
 
-ILLEGAL = {
-    "drawn": lambda drawn: jnp.zeros(len(drawn), jnp.int32),
-    "below 0": lambda drawn: jnp.full(len(drawn), -1),
-    "beyond": lambda drawn: jnp.full(len(drawn), BOARD.num_edges),
-    "a fraction": lambda drawn: jnp.argmin(drawn, axis=-1) + 0.5,
-    "policies": lambda drawn: jnp.zeros(drawn.shape),
-    "one for all": lambda drawn: jnp.int32(0),
-}
-
-
-@pytest.mark.parametrize("name", ILLEGAL)
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_player_that_breaks_the_rules_is_named(name, compiled):
-    choose = ILLEGAL[name]
-    wrong = Player("wrong", lambda _keys, state: Choice(choose(state.drawn)))
-    if compiled:
-        wrong = replace(wrong, function=jax.jit(wrong.function))
+@pytest.mark.parametrize("edge", [0, -1, BOARD.num_edges])
+def test_a_player_that_breaks_the_rules_is_named(edge):
+    wrong = Player("wrong", lambda _keys, state: Choice(jnp.full(len(state.drawn), edge)))
     for players in ((wrong, FIRST), (FIRST, wrong)):
         with pytest.raises(InputError, match=r"^player: wrong "):
             play_match(BOARD, *players, games=4, opening_plies=3, seed=0)
@@ -66,17 +50,10 @@ def test_a_player_that_breaks_the_rules_is_named(name, compiled):
         wrong.decide(jax.random.split(jax.random.key(0), 1), state)
 
 
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [("games", 3), ("games", 0), ("opening_plies", -1), ("seed", 0.5), ("at_once", "all")],
-)
-def test_impossible_numbers_of_a_match_are_named(field, wrong):
-    good = {"games": 2, "opening_plies": 0, "seed": 0, "at_once": 0}
-    with pytest.raises(InputError, match=f"^{field}: "):
-        play_match(BOARD, FIRST, LAST, **good | {field: wrong})
-
-
-def test_players_of_another_board_are_named():
+def test_odd_numbers_of_games_and_players_of_another_board_are_named():
+    for games in (0, 3):
+        with pytest.raises(InputError, match=r"^games: "):
+            play_match(BOARD, FIRST, LAST, games, 0, 0)
     other = make_player("greedy", DotsAndBoxes(1, 3))
     for players in ((GREEDY, other), (other, GREEDY)):
         with pytest.raises(InputError, match=r"^player: greedy plays 1x3"):
@@ -120,8 +97,8 @@ def counting(player: Player) -> tuple[Player, list[int]]:
 
 def test_captures_follow_from_the_decision_that_they_belong_to():
     """The moves equal those of a player that searches at every edge, with fewer searches."""
-    board, games = DotsAndBoxes(3, 3), 32
-    player = make_player("search:4", board, tiny_agent(board, nodes="quiet"))
+    board, games = DotsAndBoxes(2, 3), 32
+    player = make_player("search:2", board, tiny_agent(board, nodes="quiet"))
     at_every_edge = Player("every", lambda *asked: player.decide(*asked)._replace(quiet=None))
     once, asked = counting(player)
     openings = after_openings(board, draw_openings(board, games // 2, 4, seed=6))
@@ -140,34 +117,13 @@ def test_games_that_repeat_others_do_not_narrow_the_interval():
     again = play_match(BOARD, FIRST, LAST, games=64, opening_plies=0, seed=0)
     assert (again.games, again.distinct) == (64, 2)
     assert again.interval == wilson_interval(again.points, 2)
-    assert again.to_dict()["distinct"] == 2 and "2 games differ" in str(again)
-    assert again.mirrored().distinct == 2
+    assert again.to_dict()["distinct"] == 2
     many = play_match(BOARD, FIRST, LAST, games=64, opening_plies=4, seed=0)
-    assert many.mirrored() == play_match(BOARD, LAST, FIRST, games=64, opening_plies=4, seed=0)
-    assert many.distinct == 64 and "differ" not in str(many)
+    back = play_match(BOARD, LAST, FIRST, games=64, opening_plies=4, seed=0)
+    assert many.first == {-margin: games for margin, games in back.second.items()}
+    assert many.distinct == 64
     noisy = play_match(BOARD, RANDOM, LAST, games=64, opening_plies=0, seed=0)
     assert noisy.distinct > 60
-
-
-def test_players_on_the_host_play_the_same_games():
-    first = Player("first", on_host(lambda _seeds, drawn: np.argmin(drawn, axis=1)))
-    for one, same in (((first, GREEDY), (FIRST, GREEDY)), ((GREEDY, first), (GREEDY, FIRST))):
-        moves = [play_match(BOARD, *players, 32, 5, 1).moves for players in (one, same)]
-        np.testing.assert_array_equal(*moves)
-
-
-def test_greedy_takes_then_keeps_safe_then_gives():
-    board, closing = DotsAndBoxes(1, 2), [0, 2, 4]
-    keys = jax.random.split(jax.random.key(0), 64)
-    choose = jax.jit(jax.vmap(partial(greedy_edge, board), in_axes=(0, None)))
-
-    def choices(drawn: list[int]) -> set[int]:
-        state = State(np.isin(np.arange(7), drawn), np.int32(0), np.int32(0))
-        return set(choose(keys, state).tolist())
-
-    assert choices(closing) == {5}
-    assert choices([0, 2]) == {1, 3, 6}
-    assert choices([0, 2, 1, 3]) == {4, 5, 6}
 
 
 def test_wilson_interval_by_hand():
@@ -184,5 +140,3 @@ def test_results_add_up():
     assert result.margin == pytest.approx(-0.4)
     assert result.to_dict()["games"] == 10
     assert result.to_dict()["margins"]["first"] == {"-2": 1, "+0": 1, "+1": 1, "+3": 2}
-    assert result.mirrored().second == {2: 1, 0: 1, -1: 1, -3: 2}
-    assert result.mirrored().mirrored() == result

@@ -4,8 +4,6 @@ The tests inspect the traced program, so they need no GPU. A loop with a static 
 traces to a scan. Only a loop with an end that depends on the data traces to a `while`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -34,21 +32,14 @@ from jaxzero.training.openings import open_games
 # Small sizes: nothing is compiled, and the batch size does not change the tracing time.
 SMALL = ("--selfplay.games_per_iteration=4", "--learner.batch_size=4", "--network.blocks=3")
 PLAIN = ("--selfplay.late_start_moves=0", "--selfplay.late_start_until=0", "--selfplay.td_lambda=1")
-CONFIGS = {
-    "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
-    "5x5, all positions": ("gpu_24gb", "--search.nodes=all", *PLAIN),
-    "5x5, attention": ("gpu_8gb", "--network.attention_heads=4"),
-    "7x7, dense": ("cpu", "--game.rows=7", "--game.cols=7"),
-}
-# These parts contain the others: a search evaluates the network, which finds the structure.
+# Part, config and its options. A search evaluates the network, which finds the structure.
 CASES = (
-    ("5x5, quiet game", "search"),
-    ("5x5, quiet game", "update"),
-    ("5x5, all positions", "search"),
-    ("5x5, attention", "network"),
-    ("5x5, attention", "update"),
-    ("7x7, dense", "network"),
-    ("7x7, dense", "update"),
+    ("search", "gpu_8gb", "--search.simulations=32"),
+    ("update", "gpu_8gb"),
+    ("search", "gpu_24gb", "--search.nodes=all", *PLAIN),
+    ("network", "gpu_8gb", "--network.attention_heads=4"),
+    ("network", "cpu", "--game.rows=7", "--game.cols=7"),
+    ("update", "cpu", "--game.rows=7", "--game.cols=7"),
 )
 
 Found = tuple[jax.extend.core.JaxprEqn, int]
@@ -102,9 +93,9 @@ def unknown_loops(program) -> list[str]:
     return [stack for stack in stacks if not stack.endswith(LOOP)]
 
 
-@pytest.mark.parametrize(("config", "part"), CASES)
-def test_no_loop_of_unknown_length(config, part):
-    name, *options = CONFIGS[config]
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_no_loop_of_unknown_length(case):
+    part, name, *options = case
     settings = load_config(f"configs/{name}.yaml", *SMALL, *options)
     network = Network(settings.game.board, settings.network, "gpu")
     program, inputs = part_program(settings, network, part)
@@ -129,7 +120,7 @@ def test_a_gpu_evaluates_the_used_nodes_in_parts_and_waits_for_nothing_else(monk
 
 def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
     def products(platform: str, batch: int) -> int:
-        options = ("--network.blocks=1", f"--learner.batch_size={batch}")
+        options = ("--network.blocks=1", "--network.features=raw", f"--learner.batch_size={batch}")
         settings = load_config("configs/gpu_8gb.yaml", *SMALL, *options)
         network = Network(settings.game.board, settings.network, platform)
         program, inputs = part_program(settings, network, "update")
@@ -137,25 +128,14 @@ def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
         kinds = ("conv_general_dilated", "dot_general")
         return sum(times for one, times in equations(traced) if one.primitive.name in kinds)
 
-    many = 4 * CPU_CHUNK
-    assert products("gpu", many) == products("gpu", CPU_CHUNK + 1) > 0
-    assert products("cpu", many) > products("gpu", many)
+    at_once = products("gpu", 4 * CPU_CHUNK)
+    assert products("cpu", 4 * CPU_CHUNK) > at_once == products("gpu", CPU_CHUNK + 1) > 0
 
 
 def test_random_openings_have_no_loop_of_unknown_length():
     openings = partial(open_games, DotsAndBoxes(3, 3), games=2)
     traced = jax.make_jaxpr(lambda key, plies: openings(key, plies=plies))(jax.random.key(0), 5)
     assert unknown_loops(traced) == []
-
-
-def test_loops_of_unknown_length_are_seen():
-    def climb(x):
-        return jax.lax.while_loop(lambda x: x < 3, lambda x: x + 1, x)
-
-    nested = jax.jit(lambda x: jax.lax.scan(lambda c, _: (climb(c), None), x, None, length=2)[0])
-    assert len(unknown_loops(jax.make_jaxpr(jax.vmap(nested))(jnp.zeros(3)))) == 1
-    fixed = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 5, lambda _, x: x * 2, x))(1.0)
-    assert unknown_loops(fixed) == []
 
 
 def traced_search(settings: SearchConfig, of_selfplay: bool = False):
@@ -179,10 +159,7 @@ def network_calls(search) -> int:
     return sum(times for equation, times in found if equation.params.get("name") == "counted")
 
 
-@pytest.mark.parametrize(
-    ("simulations", "considered"),
-    [(16, 16), (12, 16), (50, 4), (1, 1)],
-)
+@pytest.mark.parametrize(("simulations", "considered"), [(12, 16), (50, 4), (1, 1)])
 def test_a_round_is_one_call_of_the_network(simulations, considered):
     rounds = len(halving(min(considered, simulations), simulations))
     assert network_calls(traced_search(SearchConfig(simulations, considered))) == rounds + 1

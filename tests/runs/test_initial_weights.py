@@ -11,8 +11,7 @@ from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.agent import Agent
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
 from jaxzero.training.progress import fitted, refuse_misfit, start_progress

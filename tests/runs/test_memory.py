@@ -7,7 +7,7 @@ from script_runner import ITERATION
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.measure import strength
+from jaxzero.measure import evaluator
 from jaxzero.measure.evaluator import Evaluator
 from jaxzero.network.network import Network
 from jaxzero.runs.memory import LEARNING, PLAYING, REPLAY, DoesNotFit, Parts, least_bytes
@@ -94,21 +94,21 @@ def test_a_preset_fits_its_size_with_a_tenth_to_spare(name, monkeypatch):
 def test_named_searches_that_are_too_large_are_refused(monkeypatch):
     """The simulations in the name decide; the other players need no search memory."""
     board = DotsAndBoxes(5, 5)
-    monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: GIB)
-    strength.refuse_searches("players", ["policy", "perfect:0.5", "search:64"], 512, board)
+    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: GIB)
+    evaluator.refuse_searches("players", ["policy", "perfect:0.5", "search:64"], 512, board)
     with pytest.raises(InputError, match=r"^players: 16384 takes 3.* for 256 games at once"):
-        strength.refuse_searches("players", ["greedy", "search:16384"], 512, board)
+        evaluator.refuse_searches("players", ["greedy", "search:16384"], 512, board)
     with pytest.raises(InputError, match=r"^players: 16384 takes .* for 512 games at once"):
-        strength.refuse_searches("players", ["search:16384"], 512, board, positions=512)
-    monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: GIB // 32)
+        evaluator.refuse_searches("players", ["search:16384"], 512, board, positions=512)
+    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: GIB // 32)
     with pytest.raises(InputError, match=r"^players: 256 takes"):
-        strength.refuse_searches("players", ["level:beginner", "level:master"], 512, board)
+        evaluator.refuse_searches("players", ["level:beginner", "level:master"], 512, board)
 
 
 def test_evaluations_that_are_too_large_are_refused_before_compiling(monkeypatch):
     config = load_config("configs/tiny.yaml", "--evaluation.suite=none")
     batch, nodes = config.evaluation.games // 2, config.evaluation.simulations + 1
     needed = batch * nodes * config.game.board.num_edges * 16
-    monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: needed - 1)
+    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: needed - 1)
     with pytest.raises(InputError, match=r"^evaluation\.simulations: 16 takes .* for 32 games"):
         Evaluator(config).prepare()

@@ -10,10 +10,9 @@ from compiled import analyse, any_params, apply
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.agent import Agent
 from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
 from jaxzero.network.heads import margin_bins
-from jaxzero.network.network import Network
+from jaxzero.network.network import Agent, Network
 from jaxzero.runs.resize import margin_columns, resize, resize_params
 
 CONV = NetworkConfig(trunk="conv", channels=8, blocks=1)

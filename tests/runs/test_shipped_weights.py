@@ -10,8 +10,8 @@ from flax.traverse_util import flatten_dict
 
 from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
+from jaxzero.measure.evaluator import measure_weights
 from jaxzero.measure.scoring import player_answers, score
-from jaxzero.measure.strength import measure_weights
 from jaxzero.measure.suite import choose_suite
 from jaxzero.network.heads import HEADS
 from jaxzero.players.players import make_player

@@ -1,7 +1,5 @@
 """The exact solver agrees with minimax, with published values and with itself."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

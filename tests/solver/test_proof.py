@@ -1,7 +1,5 @@
 """Test proofs with a deadline: exact if finished, otherwise with true bounds and a usable table."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Test solving single positions: values, bounds under a time limit, and the report."""
 
-from __future__ import annotations
-
 import json
 import time
 
