@@ -3,8 +3,6 @@
 It runs the file of the script: in `scripts/` of a checkout, or in `jaxzero/scripts/` of a wheel.
 """
 
-from __future__ import annotations
-
 import runpy
 import sys
 

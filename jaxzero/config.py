@@ -5,8 +5,6 @@ its setting; values are checked once, at construction. Counts of games, position
 totals over all devices. `plan` computes the sizes that follow from the settings.
 """
 
-from __future__ import annotations
-
 import math
 import typing
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Example: jaxzero engine --protocol gtp --weights 5x5 --seconds 2
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Play Dots and Boxes in the terminal or in the browser, or let two players play each other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

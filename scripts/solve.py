@@ -4,8 +4,6 @@ Without --position, the empty board is solved. The position is drawn with the va
 time runs out, the proven bounds are printed and the exit code is 1.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 OpenSpiel and jaxzero number the edges alike, so an action is an edge.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyspiel
 

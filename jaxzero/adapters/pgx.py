@@ -1,7 +1,5 @@
 """Dots and Boxes as an environment of Pgx, for any board. Needs `pip install pgx`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

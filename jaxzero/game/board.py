@@ -3,8 +3,6 @@
 The tables are computed once per board and are read-only.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from functools import lru_cache

@@ -12,8 +12,6 @@ the quiet position, taking all is worth cnt + V and declining is worth cnt - 2 s
 Source: Berlekamp 2000, "The Dots-and-Boxes Game".
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

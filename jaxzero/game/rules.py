@@ -10,8 +10,6 @@ This is OpenSpiel's numbering. A board of 2 x 2 boxes has 12 edges:
     +-4-+-5-+
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import index

@@ -4,8 +4,6 @@
 row 2 of boxes and column 1 of dots.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence

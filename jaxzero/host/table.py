@@ -1,7 +1,5 @@
 """Format tables for a terminal, a pipe or a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

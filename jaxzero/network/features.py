@@ -11,8 +11,6 @@ use them as inputs. A network with `network.features raw` has no structure (None
 edges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial, reduce
 from operator import or_

@@ -5,8 +5,6 @@ passes through the replay to the loss. A new head is a new entry in `HEADS`; not
 The search reads the policy and the margin. Other heads only teach the trunk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

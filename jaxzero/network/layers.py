@@ -9,8 +9,6 @@ a CPU it suits a few positions. Nine shifted slices and one matrix product have 
 on a CPU. Winograd's minimal filtering halves the time to evaluate many positions on a CPU.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -5,8 +5,6 @@ In every trunk policy and heads read the output of the blocks and a summary of t
 because parity is not local. Their last layers always compute in float32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial

@@ -4,8 +4,6 @@ The number of parts depends on the data. On a GPU the host reads it back for eac
 so a part there is at least half a millisecond of work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Tiles of the grid and the kernel are transformed, multiplied and transformed back.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import jax

@@ -4,8 +4,6 @@ All input is checked, and sizes and times are bounded. A stream of answers yield
 waits for the compiler, so that other questions get a turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import Any

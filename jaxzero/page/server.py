@@ -5,8 +5,6 @@ another. Sizes and times are bounded, and no text of a client becomes a path. Th
 computing an answer when its client stops waiting.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

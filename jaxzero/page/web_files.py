@@ -4,8 +4,6 @@ Each address contains the version of all files, such as /v-1a2b3c4d/app.js, so t
 file only once for each version. It requests / on each visit, and that page names the version.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import mimetypes

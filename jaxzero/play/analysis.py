@@ -6,8 +6,6 @@ network values every edge, and a search improves the values of the best edges. L
 replaces estimates by proofs as far as its time allows.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Format an analysis as a table for people and as JSON data for programs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxzero.game import edge_name, render

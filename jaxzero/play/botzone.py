@@ -3,8 +3,6 @@
 A place is a point of the lattice of dots, edges and boxes: x from 0 to 2 * rows, y to 2 * cols.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import zip_longest
 from typing import Any

@@ -5,8 +5,6 @@ game among its decisions. Most time goes to positions that the solver can barely
 runs the solver while the opponent thinks; its proofs stay in the table of the board.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

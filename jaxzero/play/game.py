@@ -1,7 +1,5 @@
 """Let players and people draw in a game on the host: its two sides, and their turns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

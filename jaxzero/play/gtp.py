@@ -3,8 +3,6 @@
 The colours b and w are the first and the second player. A move is the name of an edge.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

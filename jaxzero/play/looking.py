@@ -1,7 +1,5 @@
 """Look at one position: its structure, the opinion of the network, lines, owners of boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Run the modes of `scripts/play.py`: a person plays, or two players play a game or a match."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

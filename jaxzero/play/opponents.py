@@ -1,7 +1,5 @@
 """Provide opponents from beginner to expert on every board, and the network of each board."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from jaxzero.game import DotsAndBoxes

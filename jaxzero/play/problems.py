@@ -4,8 +4,6 @@ All randomness comes from the seed, so the same question always gets the same pr
 depends on the board, so after `load_solver` every problem comes at once.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Review a game: the margin expected before each move and lost by it; tables and JSON of both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any

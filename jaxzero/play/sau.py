@@ -3,8 +3,6 @@
 One message holds a whole turn with all its captures, such as `move 2 AABBCA`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from itertools import islice, takewhile
 from string import ascii_uppercase

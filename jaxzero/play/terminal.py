@@ -3,8 +3,6 @@
 Any two functions that read and write lines can replace the terminal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

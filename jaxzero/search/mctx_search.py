@@ -7,8 +7,6 @@ is 1 if the mover moves again, -1 if the opponent moves. In the quiet game both 
 after the move, so mctx cannot search it. Only this file uses mctx.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

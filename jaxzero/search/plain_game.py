@@ -3,8 +3,6 @@
 `quiet_game` has the same functions; the setting `search.nodes` chooses. All are for ONE game.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

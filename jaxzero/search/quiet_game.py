@@ -7,8 +7,6 @@ simulations on captures. When the value of a node changes, this decision is made
 `plain_game` has the same functions; the setting `search.nodes` chooses. All are for ONE game.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

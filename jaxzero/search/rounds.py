@@ -18,8 +18,6 @@ Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel". `mc
 same with `mctx.gumbel_muzero_policy`; both choose the same moves after the same visits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

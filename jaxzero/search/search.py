@@ -1,7 +1,5 @@
 """The tree search of a batch of games, with the nodes of the settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType

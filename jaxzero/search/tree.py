@@ -7,8 +7,6 @@ the next simulation through it ends, so `simulate` is a lookup; `backward` updat
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

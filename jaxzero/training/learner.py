@@ -1,7 +1,5 @@
 """Learning from replay: losses and updates."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ The result of a game shows what a move is worth only if both sides play well aft
 that begin late are shorter, so there are more of them, and all their positions are near the end.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ as biases, scales and the last layers. A GPU kernel for each array would cost mo
 what it computes, so Adam gets one long vector and Muon all matrices of one shape at once.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import chex

@@ -7,8 +7,6 @@ the game of a lane has ended, the lane takes the next game that is certain to en
 steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -9,8 +9,6 @@ Whole games have similar lengths: each has its own lane of the batch. The length
 (`selfplay.late_start_moves`) differ a lot: see `queue`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import chex

@@ -4,8 +4,6 @@ The policy target is the improved policy of the search. Each head of the network
 (`network/heads.py`).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import chex
