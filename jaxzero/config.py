@@ -69,9 +69,11 @@ class NetworkConfig:
     """Also predict the position without safe moves: who must open the first chain, and how many
     chains and loops of at least three boxes there are. The search does not use this prediction;
     the trunk learns from it what decides the game. For conv only."""
-    compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
-    """Number format of activations and matrix products; parameters are always float32. auto:
-    float32 on a CPU, because bfloat16 is slow there, else bfloat16. Leave auto."""
+    compute_dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
+    """Number format of activations and matrix products; parameters are always float32. auto: what
+    the device computes fast. float32 on a CPU; on a GPU of compute capability 8.0 or more (Ampere)
+    bfloat16, of 7.0 or more (T4, V100) float16, else float32. With float16, learning still computes
+    in float32. Leave auto."""
 
     def __post_init__(self):
         check_types(self, "network")

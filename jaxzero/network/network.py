@@ -5,8 +5,9 @@ In every trunk policy and heads read the output of the blocks and a summary of t
 because parity is not local. Their last layers always compute in float32.
 """
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -106,6 +107,17 @@ def present_platform() -> str:
     return "cpu" if jax.default_backend() == "cpu" else "gpu"
 
 
+def fast_gpu_dtype() -> str:
+    """Return the number format that the GPU here computes fast; bfloat16 if it is not NVIDIA's.
+
+    GPUs before Ampere have no bfloat16: XLA computes it in float32 or slower.
+    """
+    capability = str(getattr(jax.devices()[0], "compute_capability", ""))
+    if not re.fullmatch(r"\d+\.\d+", capability) or float(capability) >= 8:
+        return "bfloat16"
+    return "float16" if float(capability) >= 7 else "float32"
+
+
 class Network(nn.Module):
     """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool.
 
@@ -125,10 +137,10 @@ class Network(nn.Module):
 
     @property
     def dtype(self) -> jnp.dtype:
-        """The number format of activations."""
+        """The number format of activations, except in learning: see `for_learning`."""
         if self.config.compute_dtype != "auto":
             return jnp.dtype(self.config.compute_dtype)
-        return jnp.dtype("float32" if self.platform == "cpu" else "bfloat16")
+        return jnp.dtype("float32" if self.platform == "cpu" else fast_gpu_dtype())
 
     def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
         """Evaluate positions; pass their structure `found` [B] if it is known, to save work."""
@@ -164,6 +176,13 @@ class Network(nn.Module):
                     name: jnp.where(possible, head_logits[name], IMPOSSIBLE)
                 }
         return Prediction(jnp.where(drawn, IMPOSSIBLE, policy_logits), head_logits)
+
+
+def for_learning(network: Network) -> Network:
+    """Return the network to compute gradients with: in float16 they would vanish."""
+    if network.dtype != jnp.float16:
+        return network
+    return network.clone(config=replace(network.config, compute_dtype="float32"))
 
 
 @dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jaxzero.config import Config
 from jaxzero.game import automorphisms
 from jaxzero.network.heads import heads_of
-from jaxzero.network.network import Network, Prediction, init_params
+from jaxzero.network.network import Network, Prediction, for_learning, init_params
 from jaxzero.training.optimizer import learning_rate, make_optimizer
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.targets import Positions, policy_entropy
@@ -91,7 +91,7 @@ def loss(
 
     If the positions are a part of a batch, `known` holds the `known_fractions` of the whole batch.
     """
-    prediction = network.apply(params, positions.drawn)
+    prediction = for_learning(network).apply(params, positions.drawn)
     losses = jax.vmap(partial(sample_losses, network))(prediction, positions)
     metrics, of_heads = jax.tree.map(jnp.mean, losses)
     fractions = known_fractions(network, positions)

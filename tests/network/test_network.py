@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import chex
 import jax
@@ -18,6 +19,7 @@ from jaxzero.network.network import (
     IMPOSSIBLE,
     Network,
     expected_margin,
+    for_learning,
     inference_copy,
     init_params,
     margin_probabilities,
@@ -105,6 +107,28 @@ def test_the_platform_chooses_the_form_of_convolutions_and_the_number_format():
         assert {convolution_form(platform, dtype, batch) for batch in (4, 400)} == forms
     assert convolution_form("cpu", jnp.dtype("bfloat16"), 400) == "shifted"
     assert small("gpu", compute_dtype="float32").dtype == jnp.dtype("float32")
+
+
+@pytest.mark.parametrize(
+    ("capability", "name"),
+    [
+        ("9.0", "bfloat16"),
+        ("8.0", "bfloat16"),
+        ("7.5", "float16"),
+        ("7.0", "float16"),
+        ("6.1", "float32"),
+        ("12.0", "bfloat16"),
+        ("gfx90a", "bfloat16"),
+    ],
+)
+def test_the_number_format_is_what_the_gpu_computes_fast(monkeypatch, capability, name):
+    device = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    network = small("gpu")
+    assert network.dtype == jnp.dtype(name)
+    learnt = for_learning(network)
+    assert learnt.dtype == jnp.dtype("float32" if name == "float16" else name)
+    assert (learnt is network) == (name != "float16")
 
 
 def test_the_inference_copy_holds_what_evaluation_wants():
