@@ -102,14 +102,22 @@ def main(arguments: list[str]) -> None:
     from jaxzero.host.interrupts import Stop
     from jaxzero.measure.evaluator import Evaluator
     from jaxzero.measure.suite import suite_name
+    from jaxzero.performance.report import measure_work
     from jaxzero.runs.summary import print_next
     from jaxzero.runs.weights import load_weights
     from jaxzero.training.trainer import train
 
     initial = load_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    evaluator = Evaluator(config)
-    complete = train(config, options.run_dir, evaluator, options.resume, stop, initial)
+    complete = train(
+        config,
+        options.run_dir,
+        Evaluator(config),
+        options.resume,
+        stop,
+        initial,
+        measure_work=measure_work,
+    )
     jax.distributed.shutdown()  # the processes of a job leave together
     if not complete:
         sys.exit(128 + stop.signal if stop.signal else 0)  # as a shell expects after a signal

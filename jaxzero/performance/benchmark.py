@@ -15,6 +15,7 @@ from jaxzero.host.table import table
 from jaxzero.network.network import Network
 from jaxzero.performance.report import Result, count_bytes, count_flops, describe, measures
 from jaxzero.performance.timing import (
+    Done,
     Part,
     Training,
     Workload,
@@ -56,19 +57,20 @@ def benchmark(
         # Time it first: on a busy machine the call after a long one waits for its turn.
         parts = {"iteration": Part(run.step)} | parts
     times = time_parts(parts, rounds)
-    games = run.games or games_begun(work, parts["selfplay"])
+    gain = 1 - times["network"] / times.pop("network_of_half")
+    done = run.done or whole_done(work, parts["selfplay"])
+    times["network"] *= done.evaluations / (work.evaluations * work.devices)
     if fraction < 1:
         times["iteration"] = times["selfplay"] + times.get("learning", 0.0)
     if trace:
         with working("tracing"), jax.profiler.trace(str(trace), create_perfetto_trace=True):
             run.step()
-    gain = 1 - times["network"] / times.pop("network_of_half")
     limits = count_flops(config, work.learner)
     limits["bytes_per_evaluation"] = count_bytes(config, work.network, work.learner, work.games)
     # Their total is one item, so their seconds are per operation and per byte.
     limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
     limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
-    result = describe(config, devices) | measures(config, len(devices), times, limits, games)
+    result = describe(config, devices) | measures(config, len(devices), times, limits, done)
     result |= {
         "peak_memory_bytes": peak,
         "predicted_memory_bytes": run.program.predicted,
@@ -125,11 +127,10 @@ def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], l
     return parts, notes
 
 
-def games_begun(work: Workload, selfplay: Part) -> int:
-    """Return how many games an iteration begins; with late starts this may not be all."""
-    if not work.config.selfplay.late_start_moves:
-        return work.config.selfplay.games_per_iteration
-    return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
+def whole_done(work: Workload, selfplay: Part) -> Done:
+    """Return the work of an iteration, from a run of its self-play on one device."""
+    scale = work.devices * selfplay.total / selfplay.items
+    return Done(*(scale * float(count) for count in selfplay.call()[1]))
 
 
 # The bottleneck

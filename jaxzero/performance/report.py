@@ -18,7 +18,14 @@ import jaxzero
 from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.network.layers import convolution_form
 from jaxzero.network.network import Network, count_params
-from jaxzero.performance.timing import random_positions, searched_states
+from jaxzero.performance.timing import (
+    Done,
+    matmul_part,
+    random_positions,
+    searched_states,
+    seconds_per_call,
+)
+from jaxzero.runs.utilisation import Work
 from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
 
 Result = dict[str, Any]
@@ -68,6 +75,20 @@ def count_flops(config: Config, learner: Learner) -> dict[str, float]:
         }
 
 
+def measure_work(config: Config, devices: list[jax.Device]) -> Work:
+    """Count the operations that a run needs, and measure how fast its devices multiply."""
+    network = Network(config.game.board, config.network)
+    product = matmul_part(network)
+    (seconds,) = seconds_per_call(product.call)
+    learner = jax.eval_shape(lambda: init_learner(network, config))
+    counts = count_flops(config, learner)
+    return Work(
+        per_evaluation=counts["flops_per_evaluation"],
+        per_sample=counts["flops_per_sample"],
+        peak=len(devices) * product.items / seconds,
+    )
+
+
 def count_bytes(config: Config, network: Network, learner: Learner, games: int) -> float | None:
     """Count the bytes that a compiled evaluation moves, per position.
 
@@ -90,15 +111,13 @@ def _shapes(learner: Learner) -> Learner:
     return jax.eval_shape(lambda learner: learner, learner)
 
 
-def iteration_rates(config: Config, games: int, seconds: float) -> Result:
-    """Return the rates of an iteration that begins `games` games and takes `seconds`."""
-    decisions = plan(config).decisions
-    evaluations = decisions * (config.search.simulations + 1)
+def iteration_rates(config: Config, done: Done, seconds: float) -> Result:
+    """Return the rates of an iteration whose self-play has `done` so much in `seconds`."""
     return {
-        "games_per_second_with_learning": games / seconds,
-        "decisions_per_second_with_learning": decisions / seconds,
-        "evaluations_per_second_with_learning": evaluations / seconds,
-        "decisions_per_game": decisions / games,
+        "games_per_second_with_learning": done.games / seconds,
+        "decisions_per_second_with_learning": done.decisions / seconds,
+        "evaluations_per_second_with_learning": done.evaluations / seconds,
+        "decisions_per_game": done.decisions / done.games,
         "replay_ratio": config.replay_ratio,
     }
 
@@ -108,15 +127,14 @@ def measures(
     devices: int,
     seconds: dict[str, float],
     limits: dict[str, float | None],
-    games: int,
+    done: Done,
 ) -> Result:
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
-    `limits` holds operations and bytes per position and the ceilings of one device. An iteration
-    begins `games` games: with late starts perhaps fewer than the config asks for.
+    `limits` holds operations and bytes per position and the ceilings of one device. Only the
+    evaluations that searches ask for count.
     """
-    decisions = plan(config).decisions
-    evaluations = decisions * (config.search.simulations + 1)
+    games, decisions, evaluations = done
     samples = config.learner.updates_per_iteration * config.learner.batch_size
 
     def rate(count: float, part: str) -> float | None:
@@ -135,7 +153,7 @@ def measures(
     network = rate(evaluations, "network")
     moved, ceiling = limits.get("bytes_per_evaluation"), devices * limits["matmul_ceiling_flops"]
     return {
-        **iteration_rates(config, games, seconds["iteration"]),
+        **iteration_rates(config, done, seconds["iteration"]),
         "games_per_second": rate(games, "selfplay"),
         "decisions_per_second": rate(decisions, "selfplay"),
         "network_evaluations_per_second": network,

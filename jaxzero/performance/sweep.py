@@ -275,7 +275,7 @@ def measured(config: Config, rounds: int) -> Row:
     config.check_devices(len(devices))
     run = Training(config, devices)
     (seconds,) = seconds_per_call(run.step, rounds=rounds)
-    result = describe(config, devices) | iteration_rates(config, run.games, seconds)
+    result = describe(config, devices) | iteration_rates(config, run.done, seconds)
     del result["config"]  # the sweep holds it once for all points
     return result | {
         "seconds": seconds,

@@ -22,6 +22,7 @@ from jaxzero.game.structure import Structure
 from jaxzero.host.progress import working
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
+from jaxzero.network.parts import SIZES
 from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.devices import local_copy, replicate
 from jaxzero.training.iteration import compile_iteration
@@ -73,6 +74,23 @@ def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
     return [statistics.median(times) for times in seconds]
 
 
+class Done(NamedTuple):
+    """What the self-play of an iteration does, on all devices.
+
+    With late starts it may begin fewer games than the settings say. Positions with few moves ask
+    for fewer evaluations than simulations; a search may compute more to fill a batch.
+    """
+
+    games: chex.Numeric
+    decisions: chex.Numeric
+    evaluations: chex.Numeric  # that searches ask for: one per simulation, one for the root
+
+
+def work_done(metrics: dict[str, jax.Array]) -> Done:
+    """Read the work from the metrics of an iteration or of `play_block`."""
+    return Done(*(metrics[f"selfplay/{name}"] for name in ("games", "moves", "evaluations")))
+
+
 class Training:
     """A run in progress: the compiled iteration and its state."""
 
@@ -83,7 +101,7 @@ class Training:
         self.compile_seconds = time.perf_counter() - begin
         progress = start_progress(config, network, devices, None)
         self.learner, self._actor = progress.learner, progress.actor
-        self.games = 0  # games that the last iteration began
+        self.done: Done | None = None  # by the last iteration
         self._run_key = replicate(jax.random.key(config.seed), devices)
         self._span = replicate(np.zeros(2, np.float32), devices)
 
@@ -92,7 +110,7 @@ class Training:
         self.learner, self._actor, metrics = self.program.compiled(
             self.learner, self._actor, None, self._run_key, self._span
         )
-        self.games = round(float(jax.device_get(metrics)["selfplay/games"]))
+        self.done = Done(*map(float, work_done(metrics)))
 
 
 class Workload(NamedTuple):
@@ -135,9 +153,13 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
 def network_part(work: Workload, repeats: int) -> Part:
     """Return evaluations of the network alone: `repeats` batches one after the other.
 
-    As in a search, the network receives the structure of a position if the rules compute it.
+    As in a search, the network receives the structure of a position if the rules compute it. On a
+    GPU a batch is a part of a round of a search, as large as parts get.
     """
-    network, games = work.network, work.games
+    network, settings, batch = work.network, work.config.search, work.games
+    if network.platform != "cpu" and settings.nodes == "quiet":
+        width = min(settings.max_considered_actions, settings.simulations)
+        batch = min(batch * width, max(SIZES[network.platform].sizes))
 
     def evaluate(prepared: chex.ArrayTree, found: Structure | None, drawn: jax.Array) -> jax.Array:
         prediction = network.apply(prepared, drawn, found)
@@ -145,10 +167,10 @@ def network_part(work: Workload, repeats: int) -> Part:
         total = prediction.policy_logits + margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
-    state, found = searched_states(network.board, work.config.search, games)
-    prepared = jax.jit(partial(inference_copy, network, batch=games))(work.learner.params)
+    state, found = searched_states(network.board, settings, batch)
+    prepared = jax.jit(partial(inference_copy, network, batch=batch))(work.learner.params)
     call = repeated(evaluate, state.drawn, repeats, prepared, found)
-    return Part(call, games * repeats, work.evaluations)
+    return Part(call, batch * repeats, work.evaluations)
 
 
 def searched_states(
@@ -182,7 +204,7 @@ def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.A
 
 
 def selfplay_part(work: Workload, moves: int = 0) -> Part:
-    """Return whole games, or with `moves` only the first moves of games."""
+    """Return whole games, or with `moves` only the first moves of games; it returns its `Done`."""
     config, sizes = work.config, plan(work.config)
     games = work.games * (config.selfplay.games_per_iteration // sizes.lanes)
     evaluator = network_evaluator(work.network)
@@ -190,12 +212,17 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_block(config, evaluator, params, key, games)
+            positions, metrics = play_block(config, evaluator, params, key, games)
+            return positions, work_done(metrics)
         start = start_lanes(config, new_games(config, key, work.games))
         step = partial(play_step, config, evaluator, params, key)
-        return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
+        decisions = jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
+        evaluations = jnp.sum((decisions.simulations + 1) * decisions.played, dtype=jnp.int32)
+        played = jnp.sum(decisions.played, dtype=jnp.int32)
+        return decisions, Done(work.games * moves / whole, played, evaluations)
 
-    decisions = work.games * (moves or sizes.decisions // sizes.lanes)
+    whole = sizes.decisions // sizes.lanes
+    decisions = work.games * (moves or whole)
     items = decisions * (config.search.simulations + 1)
     return Part(partial(play, work.prepared, jax.random.key(0)), items, work.evaluations)
 

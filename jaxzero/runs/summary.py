@@ -84,6 +84,9 @@ def headline(config: Config, metrics: dict[str, Any]) -> str:
             f"  error {metrics['learn/margin_error']:.2f} boxes"
         )
     line += f"  entropy {metrics['selfplay/policy_entropy']:.2f}"
+    if "speed/utilisation" in metrics:
+        line += f"  useful {metrics['speed/useful_tflops']:.0f} TFLOP/s"
+        line += f" ({metrics['speed/utilisation']:.0%})"
     if "gate/accepted" in metrics:
         accepted = "passed" if metrics["gate/accepted"] else "kept"
         line += f"  gate {accepted} {metrics['gate/points']:.1%}"
@@ -130,6 +133,11 @@ def write_summary(
         f"\n{games:,} games in {minutes:.1f} minutes of self-play and learning: "
         f"{games / seconds:.0f} games/s, {evaluations / seconds:,.0f} evaluations/s"
     )
+    if "utilisation" in results:
+        print(
+            f"useful work {results['useful_tflops']:.0f} TFLOP/s, {results['utilisation']:.0%} of "
+            "the matrix products that the device can do; compiling and evaluations count as idle"
+        )
     print(f"peak memory {mebibytes(peak)}")
     print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")
 

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config, save_config
 from jaxzero.errors import RunError
+from jaxzero.host.background import Programs
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.progress import working
 from jaxzero.network.network import Agent, Network
@@ -27,6 +29,7 @@ from jaxzero.runs.summary import (
     time_left,
     write_summary,
 )
+from jaxzero.runs.utilisation import Work
 from jaxzero.runs.warnings import Warnings
 from jaxzero.runs.weights import LoadedAgent, note_initial_weights, noted_initial_weights
 from jaxzero.training.devices import choose_devices, local_copy, own_devices, place, replicate
@@ -64,6 +67,8 @@ class Evaluator(Protocol):
 
 # Takes the metrics of an iteration; the result True ends the training.
 OnIteration = Callable[[dict[str, float]], Any]
+# Counts the work of a run and measures its devices, as `performance.report.measure_work`.
+MeasureWork = Callable[[Config, list[jax.Device]], Work]
 # Progress, metrics, a line for people and whether to end, after an iteration.
 Iterated = tuple[Progress, dict[str, float], str, bool]
 
@@ -76,20 +81,22 @@ def train(
     stop: Stop | None = None,
     initial: LoadedAgent | None = None,
     on_iteration: OnIteration | None = None,
+    measure_work: MeasureWork | None = None,
 ) -> bool:
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
-    Return whether the run is complete; then its summary is written. With several processes, all
-    must call this alike; only the first one writes. Raises: InputError if the folder holds a run
+    Return whether the run is complete; then its summary is written. With `measure_work` a run on a
+    GPU reports its true utilisation. With several processes, all must call this alike; only the
+    first one writes. Raises: InputError if the folder holds a run
     and `resume` is off, or one of another board or network, or if the device has too little memory;
     RunError if the training diverges or cannot be saved.
     """
-    stop = stop or Stop()
+    stop, began = stop or Stop(), time.perf_counter()
     with ends_together(resume_command(run_dir)), ExitStack() as place:
         # A folder that cannot be written is refused before the compiler runs.
         on_first(lambda: place.enter_context(new_folder("run_dir", run_dir)))
         on_first(lambda: check_run_dir(config, run_dir, resume))
-        parts = build(config, evaluator)
+        parts = build(config, evaluator, measure_work)
         if resume and initial is None:
             initial = noted_initial_weights(run_dir)
         if initial:
@@ -111,9 +118,9 @@ def train(
         ):
             progress = restore(parts, run_dir, checkpoints, resume, initial)
             print(f"memory        {program.memory}", flush=True)
-            iterations = iterate(parts, program, progress, stop)
+            before, iterations = progress, iterate(parts, program, progress, stop)
             progress = loop(config, run_dir, checkpoints, progress, iterations, on_iteration)
-        return finish(parts, run_dir, progress, stop)
+        return finish(parts, run_dir, before, progress, stop, began)
 
 
 class Parts(NamedTuple):
@@ -123,9 +130,15 @@ class Parts(NamedTuple):
     devices: list[jax.Device]
     network: Network
     evaluator: Evaluator
+    work: Programs | None  # its result is the `Work` of the run; None: not measured
 
 
-def build(config: Config, evaluator: Evaluator, quiet: bool = False) -> Parts:
+def build(
+    config: Config,
+    evaluator: Evaluator,
+    measure_work: MeasureWork | None = None,
+    quiet: bool = False,
+) -> Parts:
     """Choose the devices and print what is about to run, unless `quiet`. Raises: InputError."""
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
@@ -133,7 +146,11 @@ def build(config: Config, evaluator: Evaluator, quiet: bool = False) -> Parts:
     if not quiet:
         print_header(config, devices, network)
     evaluator.prepare()
-    return Parts(config, devices, network, evaluator)
+    work = None
+    if measure_work and network.platform != "cpu":
+        work = Programs(network.board, ("work", config), partial(measure_work, config, devices))
+        work.begin()  # the GPU is idle while the program of an iteration compiles
+    return Parts(config, devices, network, evaluator, work)
 
 
 def restore(
@@ -144,7 +161,7 @@ def restore(
     initial: LoadedAgent | None,
 ) -> Progress:
     """Return the progress of a run from its newest checkpoint or, without one, a new start."""
-    config, devices, network, _ = parts
+    config, devices, network = parts[:3]
     if resume and checkpoints.iterations():
         progress = resume_progress(config, network, devices, checkpoints)
     else:
@@ -195,17 +212,30 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
 
     Never ends by itself. Raises: FloatingPointError as `run_iteration`.
     """
-    config, devices, _, evaluator = parts
+    config, devices, network, evaluator, _ = parts
     warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
     every = config.evaluation.evaluate_every
+    work = parts.work.get() if parts.work else None
+    ahead = None
+    if every and network.platform != "cpu":
+        # The programs of evaluations compile while the GPU trains.
+        weights = local_copy((progress.learner.params, progress.playing))
+        ahead = Programs(network.board, id(evaluator), partial(evaluator.evaluate, *weights))
+        ahead.begin()
     gather([0.0])  # compiling ends at different times; first collectives must start together
     while True:
         # The compiled program is `iteration` in training/iteration.py.
         with working(f"iteration {progress.iteration + 1}"):
             progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
+        if work:
+            evaluations, samples = metrics["selfplay/evaluations"], samples_of(config, 1)
+            rates = work.rates(evaluations, samples, metrics["speed/seconds"])
+            metrics |= {f"speed/{name}": rate for name, rate in rates.items()}
         accepted = False
         if every and progress.iteration % every == 0:
+            if ahead:
+                ahead.get()
             params, playing = local_copy((progress.learner.params, progress.playing))
             measured, playing = evaluator.evaluate(params, playing)
             metrics, accepted = metrics | measured, playing is params
@@ -215,6 +245,11 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
             line += f"\nwarning: {warning}"
         progress, stopped = agree(progress, stop, accepted)
         yield progress, metrics, line, stopped or progress.fraction_done(config) == 1
+
+
+def samples_of(config: Config, iterations: int) -> int:
+    """Return the samples that so many iterations learn from."""
+    return iterations * config.learner.updates_per_iteration * config.learner.batch_size
 
 
 def run_iteration(
@@ -276,9 +311,14 @@ def agree(progress: Progress, stop: Stop, accepted: bool) -> tuple[Progress, boo
     return progress, bool(everywhere[:, 2].any())
 
 
-def finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool:
-    """Measure and summarise a complete run; print the command that continues a stopped one."""
-    config, devices, _, evaluator = parts
+def finish(
+    parts: Parts, run_dir: Path, before: Progress, progress: Progress, stop: Stop, began: float
+) -> bool:
+    """Measure and summarise a complete run; print the command that continues a stopped one.
+
+    This call has brought the run from `before` to `progress` since the time `began`.
+    """
+    config, devices, _, evaluator, work = parts
     if progress.fraction_done(config) < 1:
         iterations = f" of {config.iterations}" if config.iterations else ""
         minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
@@ -297,6 +337,10 @@ def finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool:
     except KeyboardInterrupt:  # SIGTERM too
         print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
         raise
+    if work:
+        evaluations = progress.evaluations - before.evaluations
+        samples = samples_of(config, progress.iteration - before.iteration)
+        results |= work.get().rates(evaluations, samples, time.perf_counter() - began)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak = peak_memory_bytes(own_devices(devices))
     on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
@@ -311,7 +355,7 @@ def train_in_memory(
     The first Ctrl-C, or the result True of `on_iteration`, ends the training after the iteration.
     Without `on_iteration` print progress. Raises: InputError as `train`; RunError on divergence.
     """
-    parts, stop, found = build(config, evaluator, on_iteration is not None), Stop(), []
+    parts, stop, found = build(config, evaluator, quiet=on_iteration is not None), Stop(), []
     program = compile_iteration(config, parts.network, parts.devices)
     with stop.on_signals():
         begin = start_progress(config, parts.network, parts.devices, None)

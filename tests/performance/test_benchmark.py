@@ -22,13 +22,14 @@ from jaxzero.performance import benchmark, timing
 from jaxzero.performance.benchmark import (
     find_bottleneck,
     fitting_fraction,
-    games_begun,
     iteration_parts,
     report,
+    whole_done,
 )
 from jaxzero.performance.report import count_flops
 from jaxzero.performance.timing import (
     STAGES,
+    Done,
     Part,
     Workload,
     learning_part,
@@ -117,13 +118,15 @@ def test_a_slow_device_measures_less_and_says_so(monkeypatch):
     traced(check)
 
 
-def test_games_that_never_begin_are_not_counted():
-    def begun(work: Workload) -> jax.Array:
-        assert "selfplay/games" in selfplay_part(work).call()[1]
-        return games_begun(work, Part(lambda: (None, {"selfplay/games": 5.0})))
+def test_only_what_self_play_does_is_counted():
+    def check(work: Workload) -> Done:
+        part = selfplay_part(work)
+        alone = Part(lambda: (None, Done(5, 20, 60)), part.items, part.total)
+        assert whole_done(work._replace(devices=2), alone) == (10, 40, 120)
+        return part.call()[1]
 
     late = "--selfplay.late_start_moves=2", "--selfplay.random_opening_moves=0"
-    traced(begun, "--search.nodes=quiet", *late)
+    assert isinstance(traced(check, "--search.nodes=quiet", *late), Done)
 
 
 def test_operations_are_those_of_the_plain_convolution():

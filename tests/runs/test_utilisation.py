@@ -1,0 +1,58 @@
+"""Test the true utilisation of a run: only the work that it needs counts."""
+
+import threading
+from types import SimpleNamespace
+
+import jax
+import pytest
+from script_runner import ITERATION
+
+from jaxzero.cli import load_config
+from jaxzero.host.background import Programs
+from jaxzero.host.interrupts import Stop
+from jaxzero.network.network import Network
+from jaxzero.performance.report import measure_work
+from jaxzero.runs.utilisation import Work
+from jaxzero.training.progress import start_progress
+from jaxzero.training.trainer import Parts, iterate
+
+MAIN = threading.main_thread()
+
+
+def test_a_gpu_reports_its_utilisation_and_compiles_evaluations_while_it_trains():
+    """Two updates of 8 samples and 50 evaluations are 50 * 4 + 16 * 25 = 600 operations."""
+    options = ("--learner.updates_per_iteration=2", "--learner.batch_size=8")
+    config = load_config("configs/tiny.yaml", *ITERATION, *options, "--evaluation.evaluate_every=2")
+    network, devices = Network(config.game.board, config.network, "gpu"), jax.devices()[:1]
+    evaluated, begun = [], threading.Event()
+
+    def evaluate(params, playing):
+        evaluated.append(threading.current_thread())
+        begun.set()
+        return {"versus/greedy/points": 0.5}, playing
+
+    def iteration(learner, actor, playing, key, span):
+        assert begun.wait(60), "the evaluation did not compile in the background"
+        names = ("games", "evaluations", "policy_entropy", "new_positions", "decisions")
+        return learner, actor, {f"selfplay/{name}": 50.0 for name in names}
+
+    work = Programs(network.board, "work", lambda: Work(4.0, 25.0, peak=1200.0))
+    parts = Parts(config, devices, network, SimpleNamespace(evaluate=evaluate), work)
+    progress = start_progress(config, network, devices, None)
+    results = iterate(parts, SimpleNamespace(compiled=iteration), progress, Stop())
+    for _ in range(2):
+        _, metrics, line, _ = next(results)
+        seconds = metrics["speed/seconds"]
+        assert metrics["speed/utilisation"] == pytest.approx(600 / seconds / 1200)
+        assert metrics["speed/useful_tflops"] == pytest.approx(600 / seconds / 1e12)
+        assert "useful" in line
+    assert evaluated[0] is not MAIN and evaluated[1:] == [MAIN]
+    results.close()
+
+
+def test_the_work_of_a_run_is_counted_and_its_devices_are_measured(monkeypatch):
+    monkeypatch.setattr("jaxzero.performance.timing.MATMUL_SIZES", (64, 64))
+    config = load_config("configs/tiny.yaml", *ITERATION)
+    work = measure_work(config, jax.devices()[:2])
+    # A sample is at least an evaluation and its gradient.
+    assert work.peak > 0 and work.per_sample > 2 * work.per_evaluation > 0
