@@ -31,8 +31,9 @@ test: $(VENV)/installed-dev lint  ## Lint and run the tests.
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow
 
-gpu: $(VENV)/installed  ## On a GPU: train 5x5 from scratch, export, benchmark.
+gpu: $(VENV)/installed  ## On a GPU: train 5x5 from scratch and export it, then measure its speed.
 	PYTHON=$(BIN)/python bash scripts/gpu.sh
+	PYTHON=$(BIN)/python bash scripts/gpu_measure.sh
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Train from scratch on this GPU, then measure its speed (`make gpu`): bash scripts/gpu.sh [MINUTES] [OPTION ...]
+# Train from scratch on this GPU and export the network: bash scripts/gpu.sh [MINUTES] [OPTION ...]
 # Takes 1.5 minutes more than MINUTES (8), compiling and evaluation included. Options go to train.py and win:
 #   bash scripts/gpu.sh 3 --game.rows 4 --game.cols 4 --selfplay.late_start_moves 16 --selfplay.td_above_edges 12
-# Results, weights, logs and the load of the GPU are in runs/gpu, or in OUT. A run there is resumed.
+# Results, weights and the load of the GPU are in runs/gpu, or in OUT. A run there is resumed.
 set -u
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3} out=${OUT:-runs/gpu} minutes=${1:-8}
@@ -19,7 +19,4 @@ start="--config configs/$preset.yaml"
 [ -e "$out/run/config.yaml" ] && start=--resume
 "$python" scripts/train.py --run_dir "$out/run" $start --minutes "$minutes" "$@" 2>&1 | tee -a "$out/train.log"
 [ "${PIPESTATUS[0]}" = 0 ] || exit 1
-"$python" scripts/export.py --run_dir "$out/run" --opponents "" --overwrite --out "$out/weights" | tee "$out/export.log"
-# One game per lane from the first move on, so that whole games are measured.
-"$python" scripts/benchmark.py --config configs/$preset.yaml --selfplay.late_start_moves 0 --selfplay.late_start_until 0 \
-  --selfplay.games_per_iteration 2048 --seconds 60 --json "$out/benchmark.json" | tee "$out/benchmark.log"
+"$python" scripts/export.py --run_dir "$out/run" --opponents "" --overwrite --out "$out/weights"
