@@ -109,10 +109,17 @@ def _bucket(table, hashed):
 
 
 @njit()
-def _mark(table, across, down, code, move):
-    """Return the place in the table and the word that mark a move of this key as being searched."""
-    word = _hash(across, down, code ^ (move * _MIX_2))
-    return len(table) - MARKS + np.int64(word & np.uint64(MARKS - 1)), word
+def _claim(table, across, down, code, move):
+    """Mark a move of this key as being searched; return the place of the mark, to clear it.
+
+    Return -1 if another thread has marked the move.
+    """
+    mark = _hash(across, down, code ^ (move * _MIX_2))
+    place = len(table) - MARKS + np.int64(mark & np.uint64(MARKS - 1))
+    if table[place] == mark:
+        return np.int64(-1)
+    table[place] = mark
+    return place
 
 
 @njit()
@@ -229,7 +236,6 @@ def search(across, down, beta, ply, geometry, work, table, control):
     # another thread searches. All threads search the first move, which mostly decides alone.
     shared = control[SHARED] != 0 and popcount(safe_across | safe_down) >= _FEWEST_SHARED
     later_across = later_down = ZERO
-    mark, place = ZERO, 0
     while best < beta:
         if (safe_across | safe_down) == ZERO:
             if (later_across | later_down) == ZERO:
@@ -241,13 +247,13 @@ def search(across, down, beta, ply, geometry, work, table, control):
         bit_down = ONE << (edge - np.uint64(64)) if edge >= np.uint64(64) else ZERO
         safe_across &= ~bit_across
         safe_down &= ~bit_down
-        if shared and not first_move:
-            place, mark = _mark(table, key_across, key_down, code, edge)
-            if table[place] == mark:
+        claims, place = shared and not first_move, np.int64(0)
+        if claims:
+            place = _claim(table, key_across, key_down, code, edge)
+            if place < 0:
                 later_across |= bit_across
                 later_down |= bit_down
                 continue
-            table[place] = mark
         margin = -search(
             across & ~bit_across,
             down & ~bit_down,
@@ -258,7 +264,7 @@ def search(across, down, beta, ply, geometry, work, table, control):
             table,
             control,
         )
-        if shared and not first_move:
+        if claims:
             table[place] = ZERO
         first_move = False
         if control[STOP] != 0:
