@@ -17,9 +17,7 @@ import numpy as np
 import pytest
 from compiled import any_params
 from script_runner import ITERATION
-from short_run import short_config
 
-import jaxzero
 from jaxzero import game as rules
 from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig, SearchConfig
@@ -32,7 +30,6 @@ from jaxzero.performance import timing
 from jaxzero.play import looking
 from jaxzero.players import single
 from jaxzero.players.choosing import Choice
-from jaxzero.players.players import make_player, seeds
 from jaxzero.search.rounds import padded_rounds, rounds_of
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.training.devices import DEVICE_AXIS
@@ -156,34 +153,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_switch_for_64_bits_changes_no_type(name):
-    usual = CASES[name]()
     with jax.enable_x64(True):
-        assert CASES[name]() == usual
-
-
-def test_with_the_switch_for_64_bits_it_learns_and_plays_the_same(iterations):
-    one = short_config("--iterations=1")
-    usual = jaxzero.train(one, on_iteration=lambda _: None)
-    iterations.clear()  # else it would run the usual program
-    with jax.enable_x64(True):
-        wide = jaxzero.train(one, on_iteration=lambda _: None)
-    iterations.clear()
-    chex.assert_trees_all_equal_dtypes(wide.params, usual.params)
-    chex.assert_trees_all_close(wide.params, usual.params, atol=1e-5)
-    engine, position = usual.engine, [0, 3]
-    states = rules.initial_states(engine.board, 3)
-    first = jax.tree.map(itemgetter(slice(1)), states)
-
-    def moves() -> tuple:
-        player = make_player("level:3", engine.board, engine.agent)
-        return (
-            engine.best_moves([[], position], simulations=4),
-            engine.analyse(position, simulations=4),
-            seeds(KEYS).tolist(),
-            player.decide(KEYS, states).edge.tolist(),
-            player.decide(KEYS[:1], first).edge.tolist(),
-        )
-
-    found = moves()
-    with jax.enable_x64(True):
-        assert moves() == found
+        leaves = jax.tree.leaves(CASES[name]())
+    assert len(leaves) > 3
+    assert [leaf for leaf in leaves if "64" in str(leaf.dtype)] == []
