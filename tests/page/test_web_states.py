@@ -20,7 +20,7 @@ from browsing import (
 
 
 def test_the_clock_stands_after_the_end_and_in_a_pause(open_page):
-    page = open_page()
+    page = open_page(alone=True)
     stop_time(page)
     start_game(page, "clock-3+2", size="2x2")
     for edge in [*GAME["moves"], *range(12)]:
