@@ -100,21 +100,6 @@ def of_programs(params: chex.ArrayTree, states: rules.State, noise: jax.Array) -
     yield timing.searched_states(BOARD, agent.settings, 3)
 
 
-def of_training(*options: str) -> tuple:
-    """Return the types of an iteration and of its inputs."""
-    config = load_config("configs/tiny.yaml", *ITERATION, *options)
-    network = Network(config.game.board, config.network)
-    shapes = input_shapes(config, network, 1)
-    # As `parallelize`, but without the shares of several devices.
-    iteration = jax.vmap(
-        make_iteration(config, network, 1),
-        in_axes=(None, 0, None, None, None),
-        axis_name=DEVICE_AXIS,
-        axis_size=1,
-    )
-    return shapes, jax.eval_shape(iteration, *shapes)
-
-
 def types(function: Callable[..., Iterator], *inputs: chex.ArrayTree) -> list:
     return jax.eval_shape(lambda *given: list(function(*given)), *inputs)
 
@@ -140,20 +125,45 @@ CASES = {
     "quiet nodes": search_case("quiet", "cpu"),
     "quiet nodes on a GPU": search_case("quiet", "gpu"),
     "programs": partial(types, of_programs, any_params(RAW), STATES, LOGITS),
-    "training": partial(
-        of_training,
-        *("--search.nodes=quiet", "--selfplay.late_start_moves=3"),
-        *("--selfplay.td_lambda=0.5", "--selfplay.td_above_edges=4"),
-        *("--selfplay.late_start_until=0.5", "--selfplay.surprise_weight=0.5"),
-        *("--network.trunk=conv", "--network.features=structure", "--network.safe_end=true"),
-        "--learner.optimizer=muon",
-    ),
 }
+
+
+def check(shapes: Any) -> None:
+    leaves = jax.tree.leaves(shapes)
+    assert len(leaves) > 3
+    assert [leaf for leaf in leaves if "64" in str(leaf.dtype)] == []
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_switch_for_64_bits_changes_no_type(name):
     with jax.enable_x64(True):
-        leaves = jax.tree.leaves(CASES[name]())
-    assert len(leaves) > 3
-    assert [leaf for leaf in leaves if "64" in str(leaf.dtype)] == []
+        check(CASES[name]())
+
+
+def test_an_iteration_with_all_that_can_be_on_has_outputs_like_its_inputs():
+    """Without 64 bits. Nothing is compiled, so one trace fits all kinds of positions together."""
+    config = load_config(
+        *("configs/tiny.yaml", *ITERATION, "--game.rows=3", "--game.cols=3"),
+        *("--search.nodes=quiet", "--selfplay.late_start_moves=5", "--replay.capacity=3000"),
+        *("--selfplay.td_lambda=0.5", "--selfplay.td_above_edges=4"),
+        *("--selfplay.late_start_until=0.5", "--selfplay.surprise_weight=0.5"),
+        *("--network.trunk=conv", "--network.features=structure", "--network.safe_end=true"),
+        "--learner.optimizer=muon",
+    )
+    network = Network(config.game.board, config.network)
+    with jax.enable_x64(True):
+        shapes = input_shapes(config, network, 1)
+        # As `parallelize`, but without the shares of several devices.
+        iteration = jax.vmap(
+            make_iteration(config, network, 1),
+            in_axes=(None, 0, None, None, None),
+            out_axes=(None, 0, None),
+            axis_name=DEVICE_AXIS,
+            axis_size=1,
+        )
+        learner, actor, metrics = jax.eval_shape(iteration, *shapes)
+    check((learner, actor, metrics))
+    assert "learn/safe_end_loss" in metrics
+    assert set(actor.replay.labels) == {"margin", "safe_end"}
+    for before, after in ((shapes.learner, learner), (shapes.actor, actor)):
+        chex.assert_trees_all_equal_shapes_and_dtypes(before, after)
