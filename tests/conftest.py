@@ -110,12 +110,6 @@ def run(whole, tmp_path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "run"))
 
 
-@pytest.fixture
-def iterations() -> dict:
-    """Return the shared iterations, for a test that changes what their keys do not hold."""
-    return ITERATIONS
-
-
 @pytest.fixture(autouse=True, scope="session")
 def alike_runs_share_a_program():
     """Compile the iteration once for all runs that differ only in settings it does not use."""

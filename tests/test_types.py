@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import chex
@@ -21,7 +20,6 @@ from script_runner import ITERATION
 from jaxzero import game as rules
 from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig, SearchConfig
-from jaxzero.game import quiet
 from jaxzero.game.structure import structure
 from jaxzero.measure import arena
 from jaxzero.network.agent import Agent
@@ -34,7 +32,6 @@ from jaxzero.search.rounds import padded_rounds, rounds_of
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.training.devices import DEVICE_AXIS
 from jaxzero.training.iteration import input_shapes, make_iteration
-from jaxzero.training.openings import open_games
 
 BOARD = rules.DotsAndBoxes(1, 2)
 KEYS = jax.random.split(jax.random.key(0), 3)
@@ -51,19 +48,6 @@ def of_rules(keys: jax.Array, states: rules.State, edges: jax.Array) -> Iterator
     yield jax.vmap(rules.random_edge)(keys, states)
     yield jax.vmap(partial(rules.most_sides_beside, BOARD))(states.drawn)
     yield rules.discount(states, states.drawn[:, 0])
-
-
-def of_quiet(state: rules.State, edge: jax.Array, logits: jax.Array) -> Iterator:
-    found = structure(BOARD, state.drawn)
-    decline = quiet.declines(found, logits[0])
-    yield found, quiet.equivalence(BOARD, found), quiet.whole_value(found, logits[0], decline)
-    yield quiet.quiet_moves(BOARD, found), quiet.fold(BOARD, found, logits)
-    yield quiet.spread(BOARD, found, logits), quiet.closing_edge(BOARD, state.drawn, found, decline)
-    yield quiet.settle(state, found, decline), quiet.open_up(BOARD, state, edge)
-
-
-def of_openings(key: jax.Array, plies: jax.Array) -> Iterator:
-    yield open_games(BOARD, key, 3, 2), open_games(BOARD, key, 3, plies)
 
 
 def of_network(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> Iterator:
@@ -116,8 +100,6 @@ def search_case(nodes: str, platform: str) -> Callable:
 
 CASES = {
     "rules": partial(types, of_rules, KEYS, STATES, NONE),
-    "quiet": partial(types, of_quiet, jax.tree.map(itemgetter(0), STATES), NONE[0], LOGITS),
-    "openings": partial(types, of_openings, KEYS[0], NONE[0]),
     "dense": network_case("cpu", trunk="dense", compute_dtype="bfloat16"),
     "conv": network_case("gpu", safe_end=True, attention_heads=2),
     "conv of a CPU": network_case("cpu"),
