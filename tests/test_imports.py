@@ -29,10 +29,9 @@ def state():
         "sys": {name: getattr(sys, name) for name in ("excepthook", "stdin", "stdout", "stderr")},
     }
 
-import jaxzero
-names = [module.name for module in pkgutil.walk_packages(jaxzero.__path__, "jaxzero.")]
 before = state()
-for name in names:
+import jaxzero
+for name in [one.name for one in pkgutil.walk_packages(jaxzero.__path__, "jaxzero.")]:
     if name.split(".")[1] not in ("adapters", "configs", "scripts"):  # these need their libraries
         importlib.import_module(name)
 after = state()
