@@ -33,9 +33,9 @@ MAX_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test fi
 ITERATIONS = {}  # compiled iterations, by the settings, devices and shapes that they depend on
 # Files of more than 25 seconds, longest first. Tests of the page wait more than they compute.
 LONGEST = (
-    *("test_readme.py", "test_web_layout.py", "test_processes.py", "test_web_outage.py"),
-    *("test_interrupts.py", "test_web_input.py", "test_trainer.py", "test_web.py"),
-    *("test_recovery.py", "test_web_keeps.py", "test_benchmark.py"),
+    *("test_processes.py", "test_interrupts.py", "test_web_study.py", "test_benchmark.py"),
+    *("test_trainer.py", "test_web.py", "test_recovery.py", "test_web_keeps.py"),
+    *("test_sweep.py", "test_switches.py", "test_suite.py"),
 )
 
 # Use the CPU even if there is a GPU: the tests need two devices. JAX_PLATFORMS=cuda overrides it.
@@ -108,12 +108,6 @@ def whole(tmp_path_factory) -> Path:
 def run(whole, tmp_path) -> Path:
     """Copy the complete short run, so that a test can damage it."""
     return Path(shutil.copytree(whole, tmp_path / "run"))
-
-
-@pytest.fixture
-def iterations() -> dict:
-    """Return the shared iterations, for a test that changes what their keys do not hold."""
-    return ITERATIONS
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -20,7 +20,7 @@ from short_run import short_config
 import jaxzero
 from jaxzero.api import Engine
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, initial_state, render
+from jaxzero.game import DotsAndBoxes, render
 from jaxzero.game.records import RecordedGame
 from jaxzero.measure.scoring import player_answers
 from jaxzero.measure.suite import table_suite
@@ -34,46 +34,33 @@ BITS = [int(bit) for bit in MASK]
 GOOD = {
     "list": EDGES,
     "set": {3, 7},
-    "range": range(3, 8, 4),
     "generator": (edge for edge in EDGES),
     "names": ["h1,1", "v0,1"],
     "a mixture": ["h1,1", np.int64(7)],
     "one text": "h1,1 v0,1",
-    "one text with commas": "h1,1, v0,1",
     "numpy edges": np.array(EDGES, np.uint8),
-    "numpy names": np.array(["h1,1", "v0,1"]),
     "jax edges": jnp.array(EDGES),
     "list of bools": MASK,
     "list of jax bools": [jnp.bool_(bit) for bit in MASK],
-    "list of numpy bools": [np.bool_(bit) for bit in MASK],
-    "numpy mask": np.array(MASK),
     "jax mask": jnp.array(MASK),
 }
 BAD = {
     "zeros and ones": BITS,
     "zeros and ones of int8": np.array(BITS, np.int8),  # a common type of action masks
-    "zeros and ones as text": " ".join(map(str, BITS)),
-    "zeros and ones as floats": np.array(BITS, float),
     "an edge twice": [3, 3],
     "an edge twice by two names": ["h1,1", "h11"],
     "floats": [3.0, 7.0],
-    "nan": [float("nan")],
     "None inside": [None],
     "a list inside": [EDGES],
-    "two axes": np.array([MASK]),
     "a number": 3,
-    "a bool": True,
     "None": None,
     "bytes": b"h0,0",
-    "an array of bytes": bytearray(EDGES),
-    "bytes that are numbers": bytes(EDGES),
     "a mapping": {3: True},
     "a mask of another board": MASK[:-1],
     "edges and bools": [True, 3],
     "beyond the board": [12],
     "no name": ["edge"],
     "a picture": render(BOARD, MASK, labels={}),
-    "a state": initial_state(BOARD),
     "a game": RecordedGame(2, 2, moves=(3, 7)),
 }
 
@@ -89,7 +76,7 @@ def test_a_position_is_taken_in_every_form(engine, name):
     assert drawn.dtype == bool and drawn.tolist() == MASK
 
 
-@pytest.mark.parametrize("empty", [(), [], "", set(), np.array([]), [False] * 12, iter(())])
+@pytest.mark.parametrize("empty", [(), "", np.array([]), [False] * 12])
 def test_the_empty_board_has_many_forms(engine, empty):
     assert not engine.drawn(empty).any()
 
@@ -121,7 +108,7 @@ def test_many_positions_come_in_every_form(engine):
 
 
 def test_impossible_numbers_are_refused(engine):
-    wrong = (-1, 1.5, None, True, float("nan"), "many", [8], np.True_, "")
+    wrong = (-1, 1.5, None, True, "many")
     for simulations in wrong:
         for ask in (engine.best_move, engine.best_moves, engine.values, engine.analyse):
             with pytest.raises(InputError, match=r"^simulations: "):
@@ -131,7 +118,7 @@ def test_impossible_numbers_are_refused(engine):
             engine.on_board(rows, 2)
         with pytest.raises(InputError, match=r"^cols: "):
             engine.on_board(2, rows)
-    for seconds in (-1, float("nan"), None, "long", True, ""):
+    for seconds in (-1, float("nan"), None, "long"):
         with pytest.raises(InputError, match=r"^seconds: "):
             engine.analyse([], 8, seconds)
 
@@ -153,13 +140,13 @@ def test_numbers_of_other_libraries_are_numbers(engine):
     assert engine.on_board(np.uint8(2), 2.0).board == BOARD
 
 
-@pytest.mark.parametrize("name", [None, 5, ["2x2"], b"2x2", "9x9", Path("9x9")])
+@pytest.mark.parametrize("name", [None, ["2x2"], "9x9", Path("9x9")])
 def test_what_is_no_network_is_refused(name: Any):
     with pytest.raises(InputError, match=r"name: |'9x9'"):
         jaxzero.load(name)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, ["tiny"], {"iterations": 3}, b"tiny"])
+@pytest.mark.parametrize("wrong", [None, 5, {"iterations": 3}])
 def test_what_is_no_config_or_folder_is_refused_at_once(wrong, nothing_compiles):
     with pytest.raises(InputError, match=r"^config: "):
         jaxzero.train(wrong)
@@ -179,15 +166,12 @@ RING["network"] = RING
         ("iterations", "settings"),
         (RING, "network"),
         ({"nope": 1}, "nope"),
-        ({5: 1}, "5"),
-        ({("iterations",): 3}, r"\("),
         ({"network": 5}, "network"),
         ({"network": {"nope": 1}}, "network.nope"),
-        ({"network.trunk": np.array(["conv", "dense"])}, "network.trunk"),
-        *(({"iterations": value}, "iterations") for value in (None, True, [3], 1.5)),
-        *(({"learner.learning_rate": value}, "learner") for value in (float("nan"), -1)),
-        *(({"save_replay": value}, "save_replay") for value in ("true", 1, None)),
-        *(({"evaluation.suite": value}, "evaluation.suite") for value in (5, None, ["none"])),
+        ({"iterations": True}, "iterations"),
+        ({"learner.learning_rate": float("nan")}, "learner"),
+        ({"save_replay": "true"}, "save_replay"),
+        ({"evaluation.suite": ["none"]}, "evaluation.suite"),
     ],
 )
 def test_settings_have_the_types_of_their_fields(settings, field, nothing_compiles):
@@ -196,7 +180,7 @@ def test_settings_have_the_types_of_their_fields(settings, field, nothing_compil
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("wrong", [5, "print", [print], lambda: True, lambda a, b: True, {}])
+@pytest.mark.parametrize("wrong", ["print", [print], lambda: True])
 def test_what_is_no_function_of_the_metrics_is_refused_at_once(wrong, nothing_compiles):
     with pytest.raises(InputError, match=r"^on_iteration: "):
         jaxzero.train("tiny", on_iteration=wrong)

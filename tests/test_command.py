@@ -13,7 +13,6 @@ from setuptools import Distribution
 from jaxzero.__main__ import COMMANDS, main
 from jaxzero.cli import find_config, load_config
 from jaxzero.errors import InputError
-from jaxzero.runs.run_dir import command_name
 
 
 def run_command(*words: str) -> int:
@@ -54,12 +53,6 @@ def test_the_command_explains_itself(words, code, out, err, capsys):
     assert run_command(*words.split()) == code
     said = capsys.readouterr()
     assert out in said.out and said.err.startswith(err) and said.err.count("\n") == bool(err)
-
-
-def test_how_to_go_on_is_said_in_the_words_of_the_caller():
-    for word, said in (("jaxzero play", "jaxzero train"), ("x/play.py", "python scripts/train.py")):
-        with patch.object(sys, "argv", [word]):
-            assert command_name("train") == said
 
 
 def test_a_process_of_its_own_says_and_ends_the_same(tmp_path):

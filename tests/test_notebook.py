@@ -9,6 +9,7 @@ from script_runner import ITERATION, ROOT
 SETTINGS = '{"evaluation.simulations": 0}'
 SHORT = dict(option.removeprefix("--").split("=") for option in ITERATION)
 SHORT |= {"evaluation.simulations": 0, "iterations": 20, "evaluation.evaluate_every": 20}
+SHORT |= {"evaluation.opponents": "random", "evaluation.games": 8}
 
 
 def test_the_example_runs_and_shows_pictures(monkeypatch):

@@ -10,7 +10,6 @@ import numpy as np
 import pyspiel
 import pytest
 from referee import Referee
-from script_runner import python
 
 from jaxzero.game import (
     DotsAndBoxes,
@@ -45,7 +44,7 @@ def random_games(board: DotsAndBoxes, games: int):
     return jax.device_get(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), games)))
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (5, 4), (6, 2)])
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (5, 4)])
 def test_rules_equal_the_referee_and_openspiel(rows, cols):
     board = DotsAndBoxes(rows, cols)
     spiel = pyspiel.load_game(
@@ -76,7 +75,7 @@ def test_rules_equal_the_referee_and_openspiel(rows, cols):
         assert other.returns()[0] == referee.scores[0] - referee.scores[1]
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(3, 3), (2, 4), (5, 5)])
+@pytest.mark.parametrize(("rows", "cols"), [(3, 3), (2, 4)])
 def test_symmetry_commutes_with_play(rows, cols):
     board = DotsAndBoxes(rows, cols)
     permutations = jnp.asarray(automorphisms(board))
@@ -122,29 +121,10 @@ def test_a_drawn_edge_closes_nothing_and_passes_the_turn():
     assert after.margin == -1
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (5, 5)])
-def test_the_host_counts_the_sides_beside_an_edge_as_the_device_does(rows, cols):
-    board = DotsAndBoxes(rows, cols)
+def test_the_host_counts_the_sides_beside_an_edge_as_the_device_does():
+    board = DotsAndBoxes(2, 3)
     rng = np.random.default_rng(0)
     drawn = rng.random((256, board.num_edges)) < rng.random((256, 1))
     device = jax.jit(jax.vmap(partial(most_sides_beside, board)))(drawn)
     np.testing.assert_array_equal(fullest_beside(board, drawn)[~drawn], np.asarray(device)[~drawn])
     np.testing.assert_array_equal(fullest_beside(board, drawn[5]), fullest_beside(board, drawn)[5])
-
-
-WITHOUT_A_DEVICE = """
-from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, edge_permutations
-game = DotsAndBoxes(5, 5)
-tables = box_neighbours(game), box_sides_table(game), edge_permutations(game)
-print([table.shape for table in tables])
-import jax
-jax.devices()
-"""
-
-
-def test_geometry_touches_no_device():
-    """JAX fails as soon as code needs a device, because the platform does not exist."""
-    done = python("-c", WITHOUT_A_DEVICE, JAX_PLATFORMS="nowhere")
-    assert done.stdout == "[(60, 2), (25, 4), (8, 60)]\n", done.stderr
-    # The last line needs a device and fails, so the test does detect the use of a device.
-    assert "backend 'nowhere'" in done.stderr

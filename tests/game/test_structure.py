@@ -80,7 +80,7 @@ class Plain:
         return len(set().union(*(self.open[i] for i in component))) == len(component)
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 4), (3, 3), (4, 6)])
+@pytest.mark.parametrize(("rows", "cols"), [(1, 4), (3, 3), (4, 6)])
 def test_equals_plain_python(rows, cols):
     board = DotsAndBoxes(rows, cols)
     drawn = boards(board, 120)

@@ -102,11 +102,6 @@ def draw(page, edge):
         page.locator(drawn).wait_for()
 
 
-def wait_for_end(page):
-    expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
-    expect(moves(page)).to_have_count(24)
-
-
 def scores(page):
     return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import defaultdict
 
 import pytest
 
@@ -55,34 +56,52 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """Keep the contexts that no test uses at the moment, by their options: they know the files."""
+    return defaultdict(list)
+
+
 @pytest.fixture
-def open_page(browser, page_url):
-    """Return a function that opens the page at a fragment; errors in its console fail the test."""
+def open_page(browser, page_url, contexts):
+    """Return a function that opens the page at a fragment; errors in its console fail the test.
+
+    Every page has a storage of its own. A context that is `alone` serves one test: clocks stay.
+    """
     from browsing import wait_for_info
 
-    contexts, complaints = [], []
+    used, complaints = [], []
 
-    def open_(fragment="play", size="desk", scheme="light", motion="reduce", **options):
-        width, height = WIDTHS[size]
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            reduced_motion=motion,
-            # A service worker would fetch all files again for each test.
-            **{"locale": "en-US", "service_workers": "block"} | options,
-        )
-        contexts.append(context)
+    def open_(
+        fragment="play", size="desk", scheme="light", motion="reduce", alone=False, **options
+    ):
+        # A service worker would fetch all files again for each test.
+        options = {"locale": "en-US", "service_workers": "block"} | options
+        unused = [] if alone else contexts[repr(options)]
+        context = unused.pop() if unused else browser.new_context(**options)
+        used.append((context, unused, alone))
         page = context.new_page()
+        width, height = WIDTHS[size]
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion=motion)
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: note(message, complaints))
+        clear = {"origin": page_url.rstrip("/"), "storageTypes": "local_storage"}
+        context.new_cdp_session(page).send("Storage.clearDataForOrigin", clear)
         page.goto(f"{page_url}#{fragment}")
         wait_for_info(page)
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
+    for context, unused, alone in used:
+        if alone:
+            context.close()
+        else:
+            context.set_offline(False)
+            for page in context.pages:
+                page.close()
+            unused.append(context)
     assert complaints == []
 
 

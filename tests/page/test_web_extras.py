@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
 from browsing import draw, expect, load, set_switch, start_game
 
 LISTEN = """
@@ -158,20 +157,12 @@ NEAR_ITS_END = """(edge) => {
 }"""
 
 
-@pytest.mark.parametrize(
-    ("turn", "flip", "places"),
-    [
-        # Places of the first edge, the first vertical edge and the last edge on 2x3.
-        (1, False, [(2, 0.5), (1.5, 0), (0.5, 3)]),
-        (0, True, [(2.5, 0), (3, 0.5), (0, 1.5)]),
-        (1, True, [(2, 2.5), (1.5, 3), (0.5, 0)]),
-    ],
-)
-def test_the_board_is_turned_and_flipped(open_page, turn, flip, places):
+def test_the_board_is_turned_and_flipped(open_page):
     page = open_page("review")
-    remember(page, turn=turn, flip=flip, analysis=True)
+    remember(page, turn=1, flip=True, analysis=True)
     load(page, {**WIDE, "moves": [4]})
-    assert [place(page, edge) for edge in (0, 9, 16)] == places
+    # Places of the first edge, the first vertical edge and the last edge on 2x3.
+    assert [place(page, edge) for edge in (0, 9, 16)] == [(2, 2.5), (1.5, 3), (0.5, 0)]
     label = page.get_by_test_id("edge-16").get_attribute("aria-label")
     assert label == "vertical edge row 1, column 3, not drawn", "names stay those of the board"
     for edge in (0, 9, 16):  # a click draws the edge shown there
@@ -206,9 +197,8 @@ def test_arrow_keys_move_as_it_is_seen(open_page):
     assert after(17, "Up", *["Right"] * 5, "Down") == (2.5, 2)
 
 
-@pytest.mark.parametrize("size", ["phone", "desk"])
-def test_the_settings_turn_the_board_at_once_with_all_that_is_drawn_on_it(open_page, size):
-    page = open_page(size=size)
+def test_the_settings_turn_the_board_at_once_with_all_that_is_drawn_on_it(open_page):
+    page = open_page(size="phone")
     start_game(page, size="2x2")
     page.get_by_test_id("hint").click()
     spot = page.locator("#board-host .hint-spot")

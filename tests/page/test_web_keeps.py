@@ -86,7 +86,7 @@ def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
 def test_a_game_that_is_watched_goes_on_after_steps(open_page):
     page = open_page()
     begin(page, "mode-watch", size="2x2")
-    page.get_by_test_id("move-2").wait_for()
+    page.get_by_test_id("move-1").wait_for()
     page.get_by_test_id("undo").click()
     expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
     count = drawn_edges(page)

@@ -8,10 +8,7 @@ from browsing import GAME, draw, expect, load, start_game
 SIZES = [  # windows in CSS pixels, and screen pixels per CSS pixel
     (320, 568, 1),
     (667, 375, 1),
-    (768, 1024, 1),
     (1180, 560, 1),
-    (1600, 400, 1),
-    (1600, 1000, 1),
     (400, 250, 4),  # 1600x1000 enlarged to 400 %
 ]
 PLACE = """(selector) => {
@@ -24,19 +21,20 @@ PLACE = """(selector) => {
 def test_the_board_is_large_enough_and_nothing_covers_it(open_page, width, height, scale):
     page = open_page(device_scale_factor=scale)
     page.set_viewport_size({"width": width, "height": height})
-    for view in ("play", "review", "lesson-4"):
-        page.goto(f"{page.url.partition('#')[0]}#{view}")
-        board = ".lesson" if view == "lesson-4" else "#board-host"
-        for analysis in (False, True):
-            if analysis and view == "play":
-                page.get_by_test_id("analysis").click()
-            page.wait_for_timeout(50)
-            place = page.evaluate(PLACE, f"{board} .board")
-            assert max(place["width"], place["height"]) >= min(320, width), (view, analysis)
-            assert place["x"] >= 0 and place["x"] + place["width"] <= width, (view, analysis)
-            whole = page.evaluate("document.documentElement.scrollHeight")
-            assert place["y"] + place["height"] <= whole, (view, analysis)
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+    for view in ("play", "analysis", "review", "lesson-4"):
+        board = ".lesson .board" if view == "lesson-4" else "#board-host .board"
+        if view == "analysis":
+            page.get_by_test_id(view).click()
+            page.locator(".badge:not(.busy)").wait_for()
+        else:
+            page.goto(f"{page.url.partition('#')[0]}#{view}")
+            page.locator(board).wait_for()
+        place = page.evaluate(PLACE, board)
+        assert max(place["width"], place["height"]) >= min(320, width), view
+        assert place["x"] >= 0 and place["x"] + place["width"] <= width, view
+        whole = page.evaluate("document.documentElement.scrollHeight")
+        assert place["y"] + place["height"] <= whole, view
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
     page.get_by_test_id("nav-play").click()
     # The notice of a game set aside covers no score, no board and no button. Where the toolbar is
     # below the board, it may have to be scrolled up.
@@ -70,7 +68,7 @@ MIDDLES = """(all) => all.map((one) => {
 def test_boards_of_other_shapes_are_large_enough_and_show_their_coordinates(open_page):
     page = open_page(size="low")
     store = "async (setup) => (await import('./settings.js')).remember({ setup })"
-    for rows, cols in ((1, 7), (7, 1), (7, 7)):
+    for rows, cols in ((1, 7), (7, 1)):
         page.evaluate(store, {"rows": rows, "cols": cols})
         page.reload()
         page.get_by_test_id("new-game").click()
@@ -148,10 +146,7 @@ def expect_one_place(page):
     assert len(page.evaluate("[...window.places]")) == 1
 
 
-@pytest.mark.parametrize(
-    ("size", "locale"),
-    [("small", "en-US"), ("low", "en-US"), ("desk", "zh-CN")],
-)
+@pytest.mark.parametrize(("size", "locale"), [("low", "en-US"), ("desk", "zh-CN")])
 def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page, size, locale):
     page = open_page(size=size, locale=locale, motion="no-preference")
     start_game(page, mode="engine", size="2x2")

@@ -21,6 +21,18 @@ from browsing import (
 LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "best": 5, "value": 1.0})
 
 
+@pytest.fixture
+def timed(open_page):
+    """Return a function that opens the page with a clock that `fast_forward` advances."""
+
+    def open_(fragment="play"):
+        page = open_page(fragment, alone=True)
+        page.clock.install()
+        return page
+
+    return open_
+
+
 def cut_off(page, pattern="**/api/**"):
     """Block requests to the server; return a function that unblocks them."""
 
@@ -31,8 +43,8 @@ def cut_off(page, pattern="**/api/**"):
     return lambda: page.unroute(pattern, lose)
 
 
-def test_everything_that_failed_is_repeated_once_the_server_is_back(open_page):
-    page = open_page()
+def test_everything_that_failed_is_repeated_once_the_server_is_back(timed):
+    page = timed()
     start_game(page, mode="engine", size="2x2")
     draw(page, 0)
     page.get_by_test_id("move-2").wait_for()
@@ -40,10 +52,13 @@ def test_everything_that_failed_is_repeated_once_the_server_is_back(open_page):
     page.get_by_test_id("analysis").click()
     expect(page.get_by_test_id("notice")).to_be_visible()
     draw(page, 11)
-    page.wait_for_timeout(3000)  # the first retry fails too
+    with page.expect_event("requestfailed"):  # the first retry fails too
+        page.clock.fast_forward(2000)
     expect(page.get_by_test_id("notice")).to_be_visible()
     with page.expect_request("**/api/warm"):  # the server prepares the engine again
         reconnect()
+        page.wait_for_timeout(100)
+        page.clock.fast_forward(4000)
     page.get_by_test_id("move-4").wait_for()
     page.locator("#board-host .cost").first.wait_for(state="attached")
     expect(page.get_by_test_id("notice")).not_to_be_visible()
@@ -67,8 +82,8 @@ def test_a_button_repeats_at_once_and_so_does_a_computer_that_is_online_again(op
     page.get_by_test_id("move-2").wait_for()
 
 
-def test_what_is_no_longer_wanted_is_not_repeated(open_page):
-    page = open_page()
+def test_what_is_no_longer_wanted_is_not_repeated(timed):
+    page = timed()
     start_game(page, mode="engine", size="2x2")
     reconnect = cut_off(page)
     draw(page, 0)
@@ -78,7 +93,8 @@ def test_what_is_no_longer_wanted_is_not_repeated(open_page):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     reconnect()
-    page.wait_for_timeout(2500)
+    page.clock.fast_forward(2500)
+    page.wait_for_timeout(200)
     assert not any("api/move" in url for url in asked)
 
 
@@ -103,15 +119,16 @@ def test_let_it_move_is_offered_where_the_computer_waits(open_page):
     expect(moves(page)).to_have_count(2)
 
 
-def test_one_answer_is_drawn_where_the_move_was_asked_for_again(open_page):
-    page = open_page()
+def test_one_answer_is_drawn_where_the_move_was_asked_for_again(timed):
+    page = timed()
     start_game(page, mode="engine", size="2x2")
     held = hold(page, "move")
     page.route("**/api/move", lambda route: route.abort(), times=1)
     draw(page, 0)
     expect(page.get_by_test_id("notice")).to_be_visible()
     page.get_by_test_id("let-move").click()
-    page.wait_for_timeout(2500)  # time to repeat the failed request, if it is still wanted
+    page.clock.fast_forward(2500)  # time to repeat the failed request, if it is still wanted
+    page.wait_for_timeout(200)
     for route, edge in zip(held, (11, 6), strict=False):
         route.fulfill(json={"edges": [edge]})
     page.get_by_test_id("move-2").wait_for()
@@ -119,22 +136,24 @@ def test_one_answer_is_drawn_where_the_move_was_asked_for_again(open_page):
     expect(moves(page)).to_have_count(2)
 
 
-def test_a_review_and_a_page_that_began_without_the_server_go_on_by_themselves(open_page):
-    page = open_page("review")
+def test_a_review_and_a_page_that_began_without_the_server_go_on_by_themselves(timed):
+    page = timed("review")
     page.route("**/api/review", lambda route: route.abort(), times=1)
     load(page, GAME)
     expect(page.get_by_test_id("notice")).to_be_visible()
+    page.clock.fast_forward(2000)
     page.locator(".graph .slip").first.wait_for()
     expect(page.get_by_test_id("notice")).not_to_be_visible()
     reconnect = cut_off(page)
     page.reload()
     expect(page.get_by_test_id("notice")).to_be_visible()
     reconnect()
+    page.clock.fast_forward(4000)
     wait_for_info(page)
 
 
-def test_a_wrong_question_is_not_asked_again_and_its_notice_goes_with_what_is_done_next(open_page):
-    page = open_page("review")
+def test_a_wrong_question_is_not_asked_again_and_its_notice_goes_with_what_is_done_next(timed):
+    page = timed("review")
     asked = []
 
     def refuse(route):
@@ -149,7 +168,8 @@ def test_a_wrong_question_is_not_asked_again_and_its_notice_goes_with_what_is_do
         expect(page.get_by_test_id("retry")).not_to_be_visible()
 
     load_no_game()
-    page.wait_for_timeout(2500)
+    page.clock.fast_forward(2500)
+    page.wait_for_timeout(200)
     assert len(asked) == 1
     for go_on in (
         lambda: page.get_by_test_id("edge-0").click(),

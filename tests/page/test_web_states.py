@@ -20,7 +20,7 @@ from browsing import (
 
 
 def test_the_clock_stands_after_the_end_and_in_a_pause(open_page):
-    page = open_page()
+    page = open_page(alone=True)
     stop_time(page)
     start_game(page, "clock-3+2", size="2x2")
     for edge in [*GAME["moves"], *range(12)]:
@@ -151,6 +151,7 @@ def test_the_legend_of_the_analysis_stays_open(open_page):
 def test_a_game_that_is_watched_waits_where_somebody_looked_back(open_page):
     page = open_page()
     begin(page, "mode-watch", size="3x3")
+    page.get_by_test_id("watch-speed").press("End")
     page.get_by_test_id("move-2").wait_for()
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("first").click()

@@ -14,7 +14,6 @@ from browsing import (
     expect,
     hold,
     load,
-    look_back,
     moves,
     open_games,
     ready,
@@ -116,15 +115,6 @@ def test_one_plays_on_from_a_position_of_a_review(open_page):
     expect(page.locator("#moves .branch")).to_have_count(0)
 
 
-def test_what_is_played_on_from_is_offered_back(open_page):
-    page = open_page()
-    look_back(page)
-    begin(page, "mode-people", by="play-here")
-    expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
-    page.get_by_test_id("retry").click()
-    expect(moves(page)).to_have_count(3)
-
-
 def test_players_change_in_the_middle_of_a_game(open_page):
     page = open_page()
     start_game(page)
@@ -161,7 +151,7 @@ def test_games_that_have_ended_are_archived_and_opened_again(open_page):
 
 
 def test_a_clock_that_has_run_out_ends_the_game(open_page):
-    page = open_page()
+    page = open_page(alone=True)
     stop_time(page)
     start_game(page, "clock-3+2", size="5x5")
     page.clock.run_for(1000)
@@ -386,17 +376,15 @@ def test_only_games_that_are_kept_are_imported(open_page):
     expect(page.get_by_test_id("archived")).to_contain_text("First player \N{EN DASH} Ben")
 
 
-@pytest.mark.parametrize("declined", [False, True])
-def test_an_unfinished_game_is_among_the_games(open_page, declined):
+def test_an_unfinished_game_whose_offer_is_declined_is_among_the_games(open_page):
     page = open_page()
     start_game(page, size="2x2")
     draw(page, 0)
     start_game(page, size="3x3")
     expect(page.get_by_test_id("notice")).to_be_visible()
-    if declined:
-        page.locator("#notice-close").click()
-        page.reload()
-        assert not page.get_by_test_id("notice").is_visible()
+    page.locator("#notice-close").click()
+    page.reload()
+    assert not page.get_by_test_id("notice").is_visible()
     open_games(page)
     with page.expect_download() as download:
         page.get_by_test_id("export-games").click()
@@ -404,7 +392,6 @@ def test_an_unfinished_game_is_among_the_games(open_page, declined):
     page.get_by_test_id("archived").click()
     expect(page.get_by_test_id("nav-play")).to_have_attribute("aria-current", "page")
     expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
-    expect(page.get_by_test_id("notice")).to_be_hidden()
 
 
 def test_keys_do_not_end_an_exercise_and_a_line_becomes_a_variation(open_page):

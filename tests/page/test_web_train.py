@@ -9,11 +9,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.play.problems import THEMES
 from jaxzero.solver.endgame import move_values
 
-
-@pytest.fixture(scope="module", autouse=True)
-def solver_is_loaded():
-    """Compile the solver with a first call, which may take a while."""
-    move_values(DotsAndBoxes(1, 1), [])
+pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 
 
 def open_theme(open_page, theme, **options):
@@ -45,10 +41,10 @@ def training(page):
     return page.evaluate("JSON.parse(localStorage.getItem('jaxzero')).training")
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_answers_are_judged_and_the_rating_follows(open_page, theme):
-    on_phone = list(THEMES).index(theme) % 2
-    size, locale = ("phone", "zh-CN") if on_phone else ("desk", "en-US")
+@pytest.mark.parametrize(
+    ("theme", "size", "locale"), [("chains", "phone", "zh-CN"), ("parity", "desk", "en-US")]
+)
+def test_answers_are_judged_and_the_rating_follows(open_page, theme, size, locale):
     page, problem = open_theme(open_page, theme, size=size, locale=locale)
     assert problem["theme"] == theme
     rating = page.get_by_test_id("train-rating")
@@ -102,11 +98,15 @@ def test_the_keyboard_is_enough(open_page):
 
 
 def test_a_problem_comes_when_the_server_is_back(open_page):
-    page = open_page("learn")
+    page = open_page("learn", alone=True)
+    page.clock.install()
+    for theme in THEMES:
+        expect(page.get_by_test_id(f"train-{theme}")).to_be_visible()
     page.route("**/api/problem", lambda route: route.abort())
     page.get_by_test_id("train-chains").click()
     expect(page.get_by_test_id("notice")).to_be_visible()
     page.unroute("**/api/problem")
+    page.clock.fast_forward(2000)
     page.locator("#train-counts").wait_for()
     expect(page.get_by_test_id("notice")).not_to_be_visible()
     page.goto(f"{page.url.partition('#')[0]}#train-nothing")
@@ -122,25 +122,28 @@ def lessons(page):
     }""")
 
 
-@pytest.mark.parametrize("number", range(1, 10))
-def test_a_lesson_is_won_by_its_solution_and_exact_play_after_it(open_page, number):
-    page = open_page("learn")
-    start, solution = lessons(page)[number - 1].values()
-    game = DotsAndBoxes(start["rows"], start["cols"])
+def test_every_lesson_is_won_by_its_solution_and_exact_play_after_it(open_page):
+    page = open_page("learn", alone=True)
     page.clock.install()
+    data = lessons(page)
+    assert len(data) == 9
+    for number, (start, solution) in enumerate((one.values() for one in data), 1):
+        win_lesson(page, number, DotsAndBoxes(start["rows"], start["cols"]), solution)
+        page.get_by_test_id("nav-learn").click()
+        expect(page.locator(".lesson-list .done")).to_have_count(number)
+
+
+def win_lesson(page, number, board, solution):
     page.get_by_test_id(f"lesson-{number}").click()
     page.get_by_test_id("lesson-board").wait_for()
     while not page.locator("#lesson-answer.good").count():
-        board = page.locator(".lesson .board:not(.waits)")
-        while not board.count():
+        while not page.locator(".lesson .board:not(.waits)").count():
             page.clock.run_for(700)  # the other side moves
         numbers = "all => all.map((edge) => Number(edge.dataset.edge))"
         drawn = page.locator(".lesson .edge.drawn").evaluate_all(numbers)
-        values = move_values(game, drawn)
+        values = move_values(board, drawn)
         edge = solution.pop(0) if solution else int(values.argmax())
         assert values[edge] == values.max(), f"edge {edge} loses boxes"
         page.get_by_test_id(f"lesson-edge-{edge}").click()
         assert not page.locator("#lesson-answer.bad").count()
     assert not solution
-    page.get_by_test_id("nav-learn").click()
-    expect(page.locator(".lesson-list .done")).to_have_count(1)

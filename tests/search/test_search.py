@@ -35,16 +35,6 @@ def positions_of(board: DotsAndBoxes) -> np.ndarray:
     return (codes[:, None] >> np.arange(board.num_edges)) & 1 > 0
 
 
-def choices(settings: SearchConfig, prior_weight: float):
-    """Return choices in many positions by exact values, and the exact value of every move."""
-    board = BOARDS[settings.nodes]
-    chooser = by_search(board, settings, planted(board, prior_weight), (), rounds_of(settings))
-    drawn = positions_of(board)
-    choice = jax.jit(partial(choose, board, settings, chooser))(states(drawn))
-    worth = np.asarray(worths(board)(drawn))
-    return jax.device_get(choice), worth, worth[np.arange(len(drawn)), choice.edge]
-
-
 def look_ahead(nodes: str) -> SearchConfig:
     """Return settings that visit each move once: exact only if rewards and signs are right."""
     edges = BOARDS[nodes].num_edges
@@ -55,12 +45,21 @@ def look_ahead(nodes: str) -> SearchConfig:
 
 @pytest.mark.parametrize("nodes", BOARDS)
 def test_every_choice_is_optimal_and_every_value_exact(nodes):
-    settings = SearchConfig(nodes=nodes, value_scale_per_box=0.5)
-    choice, worth, chosen = choices(settings, prior_weight=8.0)
-    np.testing.assert_array_equal(chosen, worth.max(axis=1))
-    np.testing.assert_allclose(choice.value, worth.max(axis=1), atol=1e-3)
-    _, worth, chosen = choices(look_ahead(nodes), prior_weight=0.0)
-    np.testing.assert_array_equal(chosen, worth.max(axis=1))
+    board, settings = BOARDS[nodes], look_ahead(nodes)
+    drawn = positions_of(board)
+    worth = np.asarray(worths(board)(drawn))
+
+    @jax.jit
+    def choices(prior_weight):
+        evaluator = planted(board, prior_weight)
+        chooser = by_search(board, settings, evaluator, (), rounds_of(settings))
+        return choose(board, settings, chooser, states(drawn))
+
+    for prior_weight in (8.0, 0.0):
+        choice = choices(prior_weight)
+        chosen = worth[np.arange(len(drawn)), choice.edge]
+        np.testing.assert_array_equal(chosen, worth.max(axis=1))
+        np.testing.assert_allclose(choice.value, worth.max(axis=1), atol=1e-3)
 
 
 def test_capturing_keeps_the_turn_and_nothing_follows_the_end():

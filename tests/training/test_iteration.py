@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from short_run import beginning, short_config
 
-from jaxzero.cli import load_config
 from jaxzero.config import plan
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
@@ -17,14 +16,13 @@ from jaxzero.training.devices import (
     DEVICE_AXIS,
     assert_replicated,
     choose_devices,
-    parallelize,
     replicate,
 )
-from jaxzero.training.iteration import compile_iteration, input_shapes, make_iteration
+from jaxzero.training.iteration import compile_iteration, make_iteration
 from jaxzero.training.progress import Progress
 from jaxzero.training.trainer import run_iteration
 
-CONFIG = short_config("--devices=2", "--replay.capacity=384")
+CONFIG = short_config("--devices=2")
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +78,8 @@ def test_counters_and_ring_move_on(ran):
     assert int(progress.learner.iteration) == 4
     assert int(progress.learner.step) == 12
     block = plan(CONFIG).positions // 2
-    assert progress.actor.replay.cursor.tolist() == [0, 0]  # room for two blocks, four written
-    assert progress.actor.replay.size.tolist() == [2 * block] * 2
+    assert progress.actor.replay.cursor.tolist() == [block] * 2  # room for three, four written
+    assert progress.actor.replay.size.tolist() == [3 * block] * 2
     assert progress.games == 64
     assert all(np.isfinite(value) for line in history for value in line.values())
     assert not any("learn/safe_end_loss" in line for line in history)
@@ -105,21 +103,3 @@ def test_indivisible_settings_are_refused_by_name():
         InputError, match=r"selfplay\.games_per_iteration: 16 is not divisible by 3"
     ):
         make_iteration(CONFIG, network, 3)
-
-
-def test_an_iteration_learns_safe_ends():
-    """Trace only: all kinds of positions fit together, and outputs are structured as inputs."""
-    config = load_config(
-        *("configs/tiny.yaml", "--game.rows=3", "--game.cols=3", "--search.nodes=quiet"),
-        "--selfplay.late_start_moves=5",
-        *("--replay.capacity=3000", "--network.trunk=conv", "--network.channels=8"),
-        "--network.safe_end=true",
-    )
-    network, devices = Network(config.game.board, config.network), choose_devices(1)
-    mapped = parallelize(make_iteration(config, network, 1), devices)
-    shapes = input_shapes(config, network, 1)
-    learner, actor, metrics = jax.eval_shape(mapped, *shapes)
-    assert "learn/safe_end_loss" in metrics
-    assert set(actor.replay.labels) == {"margin", "safe_end"}
-    for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
-        assert jax.tree.structure(before) == jax.tree.structure(after)

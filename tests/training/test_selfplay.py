@@ -13,25 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, planted
-from quiet_referee import (
-    BOARD,
-    HASHED,
-    Played,
-    hashed,
-    play_program,
-    play_to,
-    replay,
-    steps_of,
-)
+from quiet_referee import BOARD, HASHED, Played, play_program, play_to, replay, steps_of
 from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
 from jaxzero.config import longest_game, plan
-from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
-from jaxzero.search.search import Evaluation, PositionEvaluator
-from jaxzero.training.queue import new_games, start_lanes
-from jaxzero.training.selfplay import play_step
 from jaxzero.training.targets import resample, sampling_weights
 
 GAMES, KEY = {"plain": 24, "whole": 24, "late": 96}, jax.random.key(5)
@@ -241,25 +228,3 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
     exact = values_of(decisions.drawn[decisions.played])
     assert np.ptp(exact) > 4
     np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
-
-
-@pytest.mark.parametrize("form", ["plain", "whole"])
-def test_settings_state_what_is_evaluated(form):
-    """Settings count every game with the fewest possible decisions."""
-    config, evaluated = CONFIGS[form], []
-
-    def counted(params, state: State, _found) -> Evaluation:
-        jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
-        return hashed(params, state, _found)
-
-    @jax.jit
-    def one_step(key):
-        play = start_lanes(config, new_games(config, key, config.selfplay.games_per_iteration))
-        # A GPU evaluates whole rounds; a CPU leaves out unused places.
-        return play_step(config, PositionEvaluator(counted, "gpu"), (), key, play)
-
-    jax.block_until_ready(one_step(KEY))
-    jax.effects_barrier()
-    decisions = plan(config, 1).decisions * config.selfplay.games_per_iteration
-    assert sum(evaluated) == config.selfplay.games_per_iteration * (config.search.simulations + 1)
-    assert plan(config).decisions == decisions
