@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -215,7 +215,7 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
     config, devices, network, evaluator, _ = parts
     warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
     every = config.evaluation.evaluate_every
-    work = parts.work.get() if parts.work else None
+    work = work_of(parts)
     ahead = None
     if every and network.platform != "cpu":
         # The programs of evaluations compile while the GPU trains.
@@ -245,6 +245,13 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
             line += f"\nwarning: {warning}"
         progress, stopped = agree(progress, stop, accepted)
         yield progress, metrics, line, stopped or progress.fraction_done(config) == 1
+
+
+def work_of(parts: Parts) -> Work | None:
+    """Return the work of a run; None if it is not measured, or cannot be on these devices."""
+    with suppress(RuntimeError):  # a report does not end a run
+        return parts.work and parts.work.get()
+    return None
 
 
 def samples_of(config: Config, iterations: int) -> int:
@@ -318,7 +325,7 @@ def finish(
 
     This call has brought the run from `before` to `progress` since the time `began`.
     """
-    config, devices, _, evaluator, work = parts
+    config, devices, _, evaluator, _ = parts
     if progress.fraction_done(config) < 1:
         iterations = f" of {config.iterations}" if config.iterations else ""
         minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
@@ -337,10 +344,10 @@ def finish(
     except KeyboardInterrupt:  # SIGTERM too
         print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
         raise
-    if work:
+    if work := work_of(parts):
         evaluations = progress.evaluations - before.evaluations
         samples = samples_of(config, progress.iteration - before.iteration)
-        results |= work.get().rates(evaluations, samples, time.perf_counter() - began)
+        results |= work.rates(evaluations, samples, time.perf_counter() - began)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak = peak_memory_bytes(own_devices(devices))
     on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
