@@ -25,7 +25,7 @@ from jaxzero.performance.timing import (
     searched_states,
     seconds_per_call,
 )
-from jaxzero.runs.utilisation import Work
+from jaxzero.runs.summary import Work
 from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
 
 Result = dict[str, Any]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -60,6 +60,23 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
         f"iteration, {config.search.simulations} simulations a move",
         flush=True,
     )
+
+
+class Work(NamedTuple):
+    """The operations that a run needs, and how fast its devices multiply matrices.
+
+    A GPU that `nvidia-smi` calls busy may compute at a few percent of its speed. Here only the
+    evaluations that searches ask for and the samples that are learnt from count.
+    """
+
+    per_evaluation: float  # FLOP
+    per_sample: float  # FLOP, of the gradient and the optimiser
+    peak: float  # FLOP/s of matrix products, all devices together
+
+    def rates(self, evaluations: float, samples: float, seconds: float) -> dict[str, float]:
+        """Return the useful TFLOP/s of so much work in `seconds`, and their share of the peak."""
+        useful = (evaluations * self.per_evaluation + samples * self.per_sample) / seconds
+        return {"useful_tflops": useful / 1e12, "utilisation": useful / self.peak}
 
 
 def time_left(done: float, minutes: float) -> str:

@@ -23,13 +23,13 @@ from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir, new_folder, resume_command
 from jaxzero.runs.summary import (
+    Work,
     headline,
     note_start,
     print_header,
     time_left,
     write_summary,
 )
-from jaxzero.runs.utilisation import Work
 from jaxzero.runs.warnings import Warnings
 from jaxzero.runs.weights import LoadedAgent, note_initial_weights, noted_initial_weights
 from jaxzero.training.devices import choose_devices, local_copy, own_devices, place, replicate

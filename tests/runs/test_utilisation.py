@@ -12,7 +12,7 @@ from jaxzero.host.background import Programs
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.performance.report import measure_work
-from jaxzero.runs.utilisation import Work
+from jaxzero.runs.summary import Work
 from jaxzero.training.progress import start_progress
 from jaxzero.training.trainer import Parts, iterate
 
