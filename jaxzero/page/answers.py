@@ -22,7 +22,7 @@ from jaxzero.play.opponents import (
     level_facts,
     play_level,
 )
-from jaxzero.play.problems import THEMES, find_problem
+from jaxzero.play.problems import GRADES, THEMES, find_problem
 from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
 
@@ -57,8 +57,8 @@ def problem(question: Answer) -> Answer:
     if theme not in THEMES:
         known = ", ".join(THEMES)
         raise InputError(f"theme: {theme!r} does not exist (known: {known})")
-    rating = number_within("rating", question.get("rating", 1000), 0.0, 4000.0)
-    return {"theme": theme, **find_problem(theme, seed_of(question), rating).to_json()}
+    grade = number_within("grade", question.get("grade", 0), 0, GRADES - 1)
+    return {"theme": theme, **find_problem(theme, seed_of(question), grade).to_json()}
 
 
 def read(question: Answer) -> Answer:

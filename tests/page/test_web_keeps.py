@@ -309,16 +309,6 @@ def test_a_hint_is_proven_where_the_edge_is(open_page):
         draw(page, len(said))
 
 
-def test_the_graph_of_a_review_counts_komi(open_page):
-    to_link = "async (game) => (await import('./share.js')).toFragment(game, 1.5)"
-    page = open_page("review")
-    mistake = ".graph .slip title"
-    load(page, GAME)
-    expect(page.locator(mistake).first).not_to_contain_text(".5")
-    other = open_page(page.evaluate(to_link, GAME))
-    expect(other.locator(mistake).first).to_contain_text(".5")
-
-
 def test_a_game_on_the_largest_board_is_kept_and_shared(open_page):
     page, side = open_page("review"), LARGEST_SIDE
     load(page, {"rows": side, "cols": side, "start": [], "moves": [0, 100]})

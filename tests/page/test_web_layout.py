@@ -68,7 +68,7 @@ MIDDLES = """(all) => all.map((one) => {
 def test_boards_of_other_shapes_are_large_enough_and_show_their_coordinates(open_page):
     page = open_page(size="low")
     store = "async (setup) => (await import('./settings.js')).remember({ setup })"
-    for rows, cols in ((1, 7), (7, 1)):
+    for rows, cols in ((2, 9), (9, 2)):
         page.evaluate(store, {"rows": rows, "cols": cols})
         page.reload()
         page.get_by_test_id("new-game").click()
@@ -165,7 +165,7 @@ def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page
     page.locator("#board-host .board:not(.waits)").wait_for()
     for edge in range(12):
         draw(page, edge)
-    page.get_by_test_id("again").wait_for()
+    page.get_by_test_id("ended").wait_for()
     expect_one_place(page)
     page.goto(f"{page.url.partition('#')[0]}#review")
     load(page, GAME)

@@ -2,10 +2,11 @@
 
 import { html, sideSign, svg } from "./dom.js";
 import { t } from "./i18n.js";
-import { distributionChart, formatNumber, marginWords, outcomeOf, winBar } from "./outcome.js";
+import { distributionChart, formatNumber, marginWords, outcomeOf } from "./outcome.js";
 import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
+const LONGEST_LINE = 4; // moves
 const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
 
 /**
@@ -13,18 +14,17 @@ const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony
  * whether a failed request will be repeated. `showLine(edges)` shows moves on the board; `onLine(edges)` plays them, or is
  * null. `onSwitch()` is called after a switch has changed.
  */
-export function panelParts({ latest, record, komi, nameOf, busy, failed, showLine, onLine, onSwitch }) {
+export function panelParts({ latest, record, nameOf, busy, failed, showLine, onLine, onSwitch }) {
   const { game, position } = record;
   const heading = html("div", { class: "panel-head" }, html("h2", {}, t("analysis.title")), latest ? badge(latest, busy) : null);
   if (position.over) return [heading, words("muted", t("analysis.over"))];
   if (!latest) return [heading, words("muted", t(busy || failed ? "analysis.waiting" : "analysis.off"))];
-  const outcome = outcomeOf(latest, position, komi(), nameOf);
+  const outcome = outcomeOf(latest, position, nameOf);
   return [
     heading,
     Number.isInteger(latest.preparing) && words("muted", t("warming", { seconds: latest.preparing })),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
-    outcome?.chances && winBar(outcome.chances),
     outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
     reachWords(latest, position, busy),
     bestLines(),
@@ -43,9 +43,9 @@ export function panelParts({ latest, record, komi, nameOf, busy, failed, showLin
 
   function oneLine({ line, value }, number) {
     const shown = record.shown();
-    const { plies } = replay({ ...shown, moves: [...shown.moves, ...line] });
+    const { plies } = replay({ ...shown, moves: [...shown.moves, ...line.slice(0, LONGEST_LINE)] });
     const buttons = plies.slice(shown.moves.length).map((ply, index) => moveButton(line, ply, index, number));
-    const lead = position.score[0] - position.score[1] - komi();
+    const lead = position.score[0] - position.score[1];
     const margin = lead + (position.player === 0 ? value : -value);
     const worth = value === null ? null : html("span", { class: "worth", title: marginWords(margin, nameOf) }, sideSign(margin < 0 ? 1 : 0, 10), formatNumber(Math.abs(margin)));
     return html("div", { class: "line", "data-testid": number ? `line-${number + 1}` : "line" }, worth, buttons);
@@ -135,7 +135,7 @@ function switches(onSwitch) {
   };
   const one = (name, label) =>
     html("button", { id: `switch-${name}`, class: "small", "aria-pressed": String(settings[name]), onclick: flip(name) }, t(label));
-  const all = { everyEdge: "analysis.every", numbers: "analysis.numbers", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
+  const all = { everyEdge: "analysis.every", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
   return html("div", { class: "row" }, Object.entries(all).map(([name, label]) => one(name, label)));
 }
 

@@ -25,7 +25,7 @@ import { sound } from "./sound.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
 import { showTools } from "./toolbar.js";
-import { createTrainer, THEMES } from "./train.js";
+import { createTrainer, problemAt } from "./train.js";
 
 let info = null; // what the server offers; null until it answers
 let showNewGame = () => {}; // renders the open dialog for a new game again
@@ -46,7 +46,6 @@ const analysis = createAnalysis({
   board,
   notice,
   panel: find("#analysis-panel"),
-  komi: () => play.table.komi,
   nameOf: (player) => status.sideName(player),
   better: () => (isReview() ? null : play.markedEdge()) ?? (practice.isOn() ? null : review.better()),
   isShown: () => settings.analysis && !practice.isOn(),
@@ -54,7 +53,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
@@ -69,7 +68,7 @@ const files = createFiles({
   nameOf: (player) => status.sideName(player),
   notice,
   onName: () => (tables.keep(), showState()),
-  onLoad: (game, names) => tables.showLoaded(game, 0, names),
+  onLoad: (game, names) => tables.showLoaded(game, names),
 });
 
 function press(edge, byTouch) {
@@ -192,8 +191,8 @@ function route() {
   if (name.startsWith("g=")) return tables.showShared(name);
   const lesson = /^lesson-([1-9]\d*)$/.exec(name);
   if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
-  const theme = name.replace(/^train-/, "");
-  if (theme !== name && THEMES.includes(theme)) return showView("learn", theme, trainer);
+  const problem = problemAt(name);
+  if (problem) return showView("learn", problem, trainer);
   if (["play", "review"].includes(name)) return showView(name);
   showView(/^(learn|lesson-.*|train.*)$/.test(name) || !settings.visited ? "learn" : "play"); // or no such lesson or theme
   if (name === "train") find("#themes").scrollIntoView();
@@ -244,7 +243,6 @@ function showLanguage() {
 
 function changeSetting(name) {
   if (name === "teaching") analysis.refresh();
-  if (["turn", "flip"].includes(name)) view === "learn" ? learning.render() : showState();
   if (name === "sound") sound("box");
 }
 
@@ -281,7 +279,6 @@ const actions = {
 function listen() {
   const click = (selector, action) => find(selector).addEventListener("click", action);
   click("#new-game", actions.newGame);
-  click("#again", () => tables.start(settings.setup));
   click("#undo", actions.undo);
   click("#redo", actions.redo);
   click("#hint", actions.hint);

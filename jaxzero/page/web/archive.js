@@ -3,8 +3,7 @@
 import { download, find, html } from "./dom.js";
 import { fill } from "./dialogs.js";
 import { t } from "./i18n.js";
-import { formatNumber } from "./outcome.js";
-import { levelName, scoreWithKomi } from "./play.js";
+import { levelName } from "./play.js";
 import { keyOf } from "./record.js";
 import { findFault, replay } from "./rules.js";
 import { stored } from "./settings.js";
@@ -106,12 +105,12 @@ export function openArchive(onOpen, onPractise) {
   fill(dialog, "games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
 }
 
-function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
+function row({ game, seats, names = [], date, flagged, accuracy }) {
   const engine = seats.find(({ kind }) => kind === "engine");
   const person = seats.findIndex(({ kind }) => kind === "person");
   const position = replay(game);
   const sides = engine && person === 1 ? [1, 0] : [0, 1]; // a person's own boxes first
-  const score = sides.map((side) => formatNumber(scoreWithKomi(position, komi)[side])).join(" : ");
+  const score = sides.map((side) => position.score[side]).join(" : ");
   const note = flagged !== undefined ? t("games.time") : position.over ? "" : t("games.unfinished");
   const people = [names[0] || t("name.first"), names[1] || t("name.second")];
   const who = names.some(Boolean) ? people.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");

@@ -43,7 +43,6 @@ export function openSettings(info, onChange) {
     applyTheme();
     onChange(name);
   };
-  const chains = ["off", "choice", "all"].map((value) => [value, t(`settings.chains.${value}`)]);
   const themes = ["system", "light", "dark"].map((value) => [value, t(`settings.theme.${value}`)]);
   const version = info && html("p", { class: "muted" }, t("settings.version", info));
   const body = html(
@@ -51,19 +50,12 @@ export function openSettings(info, onChange) {
     { class: "dialog-body" },
     switchOf("teaching", settings.teaching, set("teaching")),
     switchOf("confirm", settings.confirm, set("confirm")),
-    segments("chains", t("settings.chains"), chains, settings.chains, set("chains")),
-    html("p", { class: "muted" }, t("settings.chains.note")),
-    segments("effort", t("settings.effort"), EFFORTS.map((seconds) => [seconds, t("settings.seconds", { n: seconds })]), settings.effort, set("effort")),
-    segments("turn", t("settings.turn"), [0, 1, 2, 3].map((turn) => [turn, `${90 * turn}°`]), settings.turn, set("turn")),
-    switchOf("flip", settings.flip, set("flip")),
     switchOf("sound", settings.sound, set("sound")),
     segments("theme", t("settings.theme"), themes, settings.theme, set("theme")),
     version,
   );
   fill(dialog, "settings", body);
 }
-
-const EFFORTS = [5, 20, 60]; // seconds of an analysis
 
 const KEYS = [
   ["← ↑ → ↓", "arrows"],

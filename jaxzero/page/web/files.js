@@ -12,7 +12,7 @@ const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
 const MAX_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" };
 
-/** Create the file tools. `table` has the komi and the names; `nameOf(player)` returns the name of a side. */
+/** Create the file tools. `table` has the names; `nameOf(player)` returns the name of a side. */
 export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   let formats = ["json"]; // formats that the server can write
 
@@ -105,7 +105,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   }
 
   async function share() {
-    const fragment = toFragment(record.game, table.komi);
+    const fragment = toFragment(record.game);
     history.replaceState(null, "", `#${fragment}`);
     await toClipboard(location.href, "files.shared", "files.link");
   }

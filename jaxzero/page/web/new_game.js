@@ -5,7 +5,7 @@ import { fill, segments, switchOf } from "./dialogs.js";
 import { find, html } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { levelName } from "./play.js";
-import { LARGEST_SIDE } from "./rules.js";
+import { LARGEST_SIDE, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 /**
@@ -43,7 +43,6 @@ export function openNewGame(infoNow, onStart, here = null) {
       setup.mode === "engine" && sideChoice(words),
       ...levelChoices(),
       !here && clockChoice(),
-      !here && komiChoice(),
       html(
         "div",
         { class: "dialog-foot" },
@@ -78,12 +77,6 @@ export function openNewGame(infoNow, onStart, here = null) {
       render('[data-testid="adapts"]');
     };
     return switchOf("adapts", setup.adapts, set);
-  }
-
-  function komiChoice() {
-    const set = ({ target }) => (setup.komi = Number(target.value) || 0);
-    const input = html("input", { type: "number", id: "komi", step: 0.5, min: -20, max: 20, value: setup.komi, oninput: set, "data-testid": "komi" });
-    return html("div", {}, html("label", { class: "label", for: "komi" }, t("new.komi")), input);
   }
 
   render();
@@ -133,7 +126,7 @@ function sideSlider(side, setup) {
     setup[side] = Number(target.value);
     value.textContent = target.value;
   };
-  const range = html("input", { type: "range", min: 1, max: LARGEST_SIDE, step: 1, value: setup[side], oninput: input, "aria-label": t(`new.${side}`), "data-testid": `own-${side}` });
+  const range = html("input", { type: "range", min: SMALLEST_SIDE, max: LARGEST_SIDE, step: 1, value: setup[side], oninput: input, "aria-label": t(`new.${side}`), "data-testid": `own-${side}` });
   return html("div", {}, html("span", { class: "label" }, t(`new.${side}`), " · ", value), range);
 }
 

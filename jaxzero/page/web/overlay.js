@@ -18,11 +18,11 @@ export function formatLost(lost) {
 }
 
 /** Draw the loss of each edge as a colour and a number. The thickness shows the share of visits. */
-export function drawCosts(layer, board, edges, showNumbers) {
+export function drawCosts(layer, board, edges) {
   const visits = Math.max(1, ...edges.map((edge) => edge.visits ?? 0));
   layer.replaceChildren(
     ...edges.map((edge) => drawCost(board, edge, (edge.visits ?? 0) / visits)),
-    ...(showNumbers ? edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)) : []),
+    ...edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)),
   );
 }
 

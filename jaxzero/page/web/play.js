@@ -18,10 +18,10 @@ const PERSON = { kind: "person" };
 
 /** Return the table for a new game, see `createPlay`. */
 export function setTable(setup) {
-  const { rows, cols, komi, clock } = setup;
+  const { rows, cols, clock } = setup;
   const date = new Date().toLocaleDateString("sv"); // local date, YYYY-MM-DD
   const game = { rows, cols, start: [], moves: [], title: "", date };
-  return { game, komi, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
+  return { game, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
 }
 
 /** Return the date and the id of a new game. */
@@ -44,18 +44,13 @@ export function levelName(id) {
   return hasText(`level.${id}`) ? t(`level.${id}`) : id;
 }
 
-/** Return the score with the komi added to the second player. */
-export function scoreWithKomi(position, komi) {
-  return [position.score[0], position.score[1] + komi];
-}
-
 /**
- * Create the play at a table {seats, komi, names, clocks, flagged, rated, date, id, loaded}. `record` holds the game.
+ * Create the play at a table {seats, names, clocks, flagged, rated, date, id, loaded}. `record` holds the game.
  * `flagged` is the side that has run out of time. `rated` tells whether the result changes the rating of the person.
  * `date` is the start of the game, and `id` its key in the archive. `loaded` is the content of a loaded game.
  */
 export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
-  const table = { seats: [PERSON, PERSON], komi: 0 };
+  const table = { seats: [PERSON, PERSON] };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
   // the engine has been compiling.
   const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null };
@@ -76,9 +71,9 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   function sit(newTable) {
     halt();
-    const { seats, komi, names = [], loaded = "", clocks = null, flagged, rated = false } = newTable;
+    const { seats, names = [], loaded = "", clocks = null, flagged, rated = false } = newTable;
     const { date, id } = newTable.id ? newTable : newName();
-    Object.assign(table, { seats, komi, names, loaded, clocks: clocks && structuredClone(clocks), flagged, rated, date, id });
+    Object.assign(table, { seats, names, loaded, clocks: clocks && structuredClone(clocks), flagged, rated, date, id });
     state.running = true;
     record.reset(newTable.game, newTable.at);
   }
@@ -172,7 +167,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     state.hint = "";
     if (settings.analysis || settings.teaching) unrate(); // the page showed good edges
     if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) unrate(); // moves are taken back
-    const following = followChain(record.game, record.position.drawn, edge, settings.chains);
+    const following = followChain(record.game, record.position.drawn, edge);
     record.play([edge, ...following]);
     if (following.length) onChain(following.length + 1);
     if (engineWaits() && record.at < record.game.moves.length) return redo(); // the same move gets the same answer
@@ -231,7 +226,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const rating = ratingOf(table.seats[1 - person]?.level);
     if (!table.rated || !ended() || rating === undefined) return;
     unrate();
-    const score = scoreWithKomi(replay(record.root), table.komi);
+    const { score } = replay(record.root);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
     remember({ rating: ratedAfter(stored().rating, rating, (won + 1) / 2) });
     say(t("rating.now", { n: settings.rating }));

@@ -14,7 +14,7 @@ import { edgeName } from "./rules.js";
 const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the request
 
-export function createReview({ record, komi, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
+export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
@@ -117,8 +117,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
   function render() {
     moves.render();
     if (!isShown()) return;
-    const shifted = lines.map((line) => ({ ...line, margin: line.margin - komi() }));
-    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter((line) => line.mistake), nameOf, waiting: waited === null ? "…" : t("warming", { seconds: waited }), onJump: (ply) => record.goTo(ply, []) });
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: waited === null ? "…" : t("warming", { seconds: waited }), onJump: (ply) => record.goTo(ply, []) });
     renderWords();
   }
 

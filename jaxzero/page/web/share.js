@@ -1,5 +1,5 @@
 /**
- * A game as the fragment of an address: g=5x5.START.MOVES.KOMI.
+ * A game as the fragment of an address: g=5x5.START.MOVES.
  *
  * START and MOVES hold one byte for each edge, in base64 for addresses. A 5x5 game takes 90 letters.
  */
@@ -16,17 +16,15 @@ function fromText(text) {
   return [...letters].map((letter) => letter.charCodeAt(0));
 }
 
-export function toFragment(game, komi = 0) {
-  const parts = [`${game.rows}x${game.cols}`, toText(game.start), toText(game.moves)];
-  if (komi) parts.push(String(komi).replace(".", "_"));
-  return `g=${parts.join(".")}`;
+export function toFragment(game) {
+  return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}`;
 }
 
-/** Return {game, komi} of a fragment, or {fault} if it holds no possible game. */
+/** Return {game} of a fragment, or {fault} if it holds no possible game. */
 export function fromFragment(fragment) {
-  const [size, start = "", moves = "", komi = "0"] = fragment.replace(/^#?g=/, "").split(".");
+  const [size, start = "", moves = ""] = fragment.replace(/^#?g=/, "").split(".");
   const sides = /^(\d)x(\d)$/.exec(size);
-  if (!sides || !/^(-?\d{1,2}(_\d)?)?$/.test(komi)) return { fault: { code: "form" } };
+  if (!sides) return { fault: { code: "form" } };
   let game;
   try {
     game = { rows: +sides[1], cols: +sides[2], start: fromText(start), moves: fromText(moves) };
@@ -34,5 +32,5 @@ export function fromFragment(fragment) {
     return { fault: { code: "form" } };
   }
   const fault = findFault(game);
-  return fault ? { fault } : { game, komi: Number(komi.replace("_", ".")) };
+  return fault ? { fault } : { game };
 }

@@ -3,8 +3,7 @@
 import { clockFace } from "./clock.js";
 import { html, sideSign } from "./dom.js";
 import { t } from "./i18n.js";
-import { formatNumber } from "./outcome.js";
-import { levelName, scoreWithKomi } from "./play.js";
+import { levelName } from "./play.js";
 
 export function createStatus({ record, play, review, practice, editor, isReview }) {
   function sideName(player) {
@@ -17,26 +16,17 @@ export function createStatus({ record, play, review, practice, editor, isReview 
 
   function playerCard(player) {
     const { position } = record;
-    const { komi } = play.table;
+    const { kind, level } = play.table.seats[player];
     const turn = play.isOpen() && position.player === player;
-    const score = position.over ? scoreWithKomi(position, komi) : position.score;
     return html(
       "div",
       { class: `player side-${player} ${turn ? "turn" : ""}`, "data-testid": `player-${player}` },
       sideSign(player, 26),
       html("span", { class: "name" }, sideName(player)),
-      html("span", { class: "detail" }, playerDetail(player)),
+      html("span", { class: "detail" }, kind === "engine" ? levelName(level) : ""),
       clockFace(player, play.table.clocks),
-      html("span", { class: "score", "data-testid": `score-${player}` }, formatNumber(score[player])),
+      html("span", { class: "score", "data-testid": `score-${player}` }, String(position.score[player])),
     );
-  }
-
-  function playerDetail(player) {
-    const { seats, komi } = play.table;
-    const { kind, level } = seats[player];
-    const words = kind === "engine" ? [levelName(level)] : [];
-    if (player === 1 && komi) words.push(t("player.komi", { komi: (komi > 0 ? "+" : "") + formatNumber(komi) }));
-    return words.join(" · ");
   }
 
   function statusWords() {
@@ -78,9 +68,9 @@ export function createStatus({ record, play, review, practice, editor, isReview 
       const [name, winner] = [sideName(flagged), sideName(1 - flagged)];
       return t(winner === t("name.you") ? "status.flaggedYou" : "status.flagged", { name, winner });
     }
-    const score = scoreWithKomi(position, play.table.komi);
+    const { score } = position;
     const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);
-    const words = (player) => ({ own: formatNumber(score[player]), other: formatNumber(score[1 - player]) });
+    const words = (player) => ({ own: score[player], other: score[1 - player] });
     if (winner === null) return t("status.drawn", words(0));
     const you = [0, 1].findIndex((player) => sideName(player) === t("name.you"));
     if (you >= 0) return t(you === winner ? "status.youWon" : "status.youLost", words(winner));

@@ -83,7 +83,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
       play.sit({ ...play.table, ...seats, game: record.cut() });
       openView("play");
     } else {
-      open({ ...seats, game: record.shown(), komi: play.table.komi }, "play");
+      open({ ...seats, game: record.shown() }, "play");
     }
     if (!isWhole) offerAside();
   }
@@ -96,31 +96,31 @@ export function createTables({ record, play, editor, notice, showView, openView,
   }
 
   /** Show a game that was loaded or shared, for two people, in the review. */
-  function showLoaded(game, komi, names = []) {
+  function showLoaded(game, names = []) {
     const seats = [{ kind: "person" }, { kind: "person" }];
-    open({ game, komi, names, seats, at: game.moves.length, loaded: contentOf(game, names) }, "review");
+    open({ game, names, seats, at: game.moves.length, loaded: contentOf(game, names) }, "review");
     offerAside();
   }
 
   /** Show the game in a fragment, or a notice if it holds none. */
   function showShared(fragment) {
-    const { fault, game, komi } = fromFragment(fragment);
+    const { fault, game } = fromFragment(fragment);
     if (fault) {
       showView("play");
       return notice.tell(() => t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
     }
     showView("review");
-    if (isOnTable(game, komi)) return;
+    if (isOnTable(game)) return;
     const address = location.hash;
-    showLoaded(game, komi);
+    showLoaded(game);
     history.replaceState(null, "", address); // keep the address that can be shared
   }
 
   /** Return whether the game on the table equals or continues a shared game, e.g. when a person opens their own link. */
-  function isOnTable(shared, komi) {
-    const { game, komi: own } = tableNow();
+  function isOnTable(shared) {
+    const { game } = tableNow();
     const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-    return keyOf(begun) === keyOf(shared) && own === komi;
+    return keyOf(begun) === keyOf(shared);
   }
 
   /** Restore the game of the last visit if it is playable, else set up a new game. */

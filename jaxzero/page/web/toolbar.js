@@ -18,7 +18,6 @@ export function showTools({ record, play, editor, ended }) {
   find("#hint").disabled = !play.mayMove();
   find("#play-here").disabled = position.over;
   find("#seats").hidden = play.ended();
-  find("#to-review").hidden = !game.moves.length;
   find("#watch").hidden = !play.watching();
   const { running } = play.state;
   find("#watch-run").replaceChildren(icon(running ? "pause" : "play"), t(running ? "watch.pause" : "watch.run"));

@@ -108,8 +108,6 @@ export const STUDY = {
   "analysis.owners": ["Boxes to come", "格子归属"],
   "analysis.line": ["Best line", "最佳变化"],
   "analysis.lineLabel": ["Move {number} of the line: {edge}", "变化第 {number} 步：{edge}"],
-  "analysis.draw": ["draw {p}", "平 {p}"],
-  "analysis.numbers": ["Numbers", "数字"],
   "analysis.chains": ["Chains", "链"],
   "analysis.control.mover": [
     "Control: the side to move decides who opens the first long chain.",

@@ -51,7 +51,6 @@ export const TABLE = {
   "name.first": ["First player", "先手"],
   "name.second": ["Second player", "后手"],
   "name.engine": ["Computer", "电脑"],
-  "player.komi": ["{komi} komi", "贴 {komi} 格"],
   "level.0": ["Beginner", "入门"],
   "level.1": ["Novice", "新手"],
   "level.2": ["Casual", "休闲"],
@@ -117,7 +116,6 @@ export const TABLE = {
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
-  "end.again": ["Play again", "再来一局"],
   "end.review": ["See the mistakes", "看看失误"],
 
   letMove: ["Let it move", "让它走"],
@@ -133,8 +131,8 @@ export const TABLE = {
   "hint.exact": ["Best, proven: {place}", "已证明最佳：{place}"],
 
   "chains.told": [
-    "One click drew {n} edges: it takes a chain up to the next choice (see Settings).",
-    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处（可在设置中更改）。",
+    "One click drew {n} edges: it takes a chain up to the next choice. Undo takes them back.",
+    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。“悔棋”可收回。",
   ],
 
   "new.open": ["New game", "新对局"],
@@ -157,7 +155,6 @@ export const TABLE = {
   "new.levelSecond": ["Level of the second player", "后手水平"],
   "new.clock": ["Clock: minutes + seconds for each turn", "棋钟：分钟 + 每回合加秒"],
   "new.clock.none": ["None", "无"],
-  "new.komi": ["Komi: boxes added to the second player’s score", "贴格：加到后手得分上的格数"],
   "new.start": ["Start", "开始"],
   cancel: ["Cancel", "取消"],
 
@@ -170,7 +167,6 @@ export const TABLE = {
   "moves.promote": ["Make it the game", "改为主线"],
   "moves.remove": ["Delete", "删除"],
   "moves.comment": ["Comment on this position", "为此局面写注释"],
-  "moves.review": ["Review this game", "复盘此局"],
   "moves.label": [
     ({ number, name, edge, closed, lost }) => `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${lost} of the margin` : ""}`,
     ({ number, name, edge, closed, lost }) => `第 ${number} 步，${name}：${edge}${closed ? `，占 ${closed} 格` : ""}${lost ? `，净胜少 ${lost}` : ""}`,
@@ -189,20 +185,7 @@ export const TABLE = {
   ],
   "settings.confirm": ["Confirm each touch", "触摸需确认"],
   "settings.confirm.note": ["The first touch marks an edge, the second draws it.", "第一次触摸标记边，第二次画边。"],
-  "settings.effort": ["Longest analysis", "分析最长时间"],
-  "settings.seconds": ["{n} s", "{n} 秒"],
-  "settings.chains": ["One click on a chain that can be taken", "点击可吃的链时"],
-  "settings.chains.off": ["Takes one box", "只占一格"],
-  "settings.chains.choice": ["Up to the choice", "占到取舍处"],
-  "settings.chains.all": ["Takes all", "全部占下"],
-  "settings.chains.note": [
-    "“Up to the choice” takes what is forced and stops where leaving the last two boxes (four of a loop) is possible.",
-    "“占到取舍处”自动占下必然的格，在可以留下最后两格（环为四格）时停下。",
-  ],
-  "settings.turn": ["Turn the board", "旋转棋盘"],
-  "settings.flip": ["Mirror the board", "镜像棋盘"],
-  "settings.flip.note": ["Left and right change places before the turn.", "旋转之前左右互换。"],
-  "settings.sound": ["Sound and vibration", "声音与振动"],
+  "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
   "settings.theme": ["Colours", "颜色"],
   "settings.theme.system": ["System", "系统"],

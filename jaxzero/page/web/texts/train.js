@@ -5,9 +5,11 @@ const counted = ({ n }) => (Number(n) === 1 ? "There is 1 long chain" : `There a
 export const TRAIN = {
   "train.title": ["Train", "练习"],
   "train.lead": ["Problems without end, each checked by the exact solver.", "题目无穷无尽，每一道都由精确求解器验证。"],
-  "train.rating": ["Your puzzle rating is {rating}.", "您的等级分是 {rating}。"],
-  "train.record": ["Your puzzle rating is {rating}; {solved} of {tried} problems solved.", "您的等级分是 {rating}，已解出 {solved} / {tried} 题。"],
-  "train.change": ["Puzzle rating: {rating} ({change}). This problem: {problem}.", "您的等级分：{rating}（{change}），本题：{problem}。"],
+  "train.grade": ["Grade", "难度"],
+  "train.grade.0": ["Easy", "简单"],
+  "train.grade.1": ["Medium", "中等"],
+  "train.grade.2": ["Hard", "困难"],
+  "train.streak": ["Solved in a row: {n}", "连续解出：{n} 题"],
   "train.next": ["Next problem", "下一题"],
   "train.all": ["All themes", "全部主题"],
 
