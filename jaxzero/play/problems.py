@@ -223,7 +223,7 @@ def load_solver() -> None:
     exact_moves(DotsAndBoxes(1, 1), np.zeros(4, bool))
 
 
-SOLVER = Programs(DotsAndBoxes(5, 5), "solver", load_solver)  # with the first board of the page
+SOLVER = Programs(DotsAndBoxes(3, 3), "solver", load_solver)  # with the first board of the page
 
 
 def opened(board: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:

@@ -160,3 +160,49 @@ def test_a_game_that_is_watched_waits_where_somebody_looked_back(open_page):
     page.get_by_test_id("watch-run").click()
     page.get_by_test_id("move-4").wait_for()
     assert drawn_edges(page) > 2
+
+
+def end_a_game(page, winner):
+    """Show the end of a game of a person against Novice that one player has won 4 : 0."""
+    chain = {"rows": 1, "cols": 4, "start": [*range(9), *range(9 + winner, 9)], "moves": []}
+    last = [9, 10, 11, 12] if winner == 0 else []
+    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
+    table = {"id": winner, "date": 1, "game": chain | {"moves": last}, "seats": seats}
+    page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
+    page.reload()
+
+
+def test_the_first_game_can_be_won_and_another_level_is_offered_after_it(open_page):
+    page = open_page()
+    expect(page.get_by_test_id("player-1")).to_contain_text("Beginner")
+    expect(page.locator("#board-host .edge")).to_have_count(24)
+    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
+    row = {"rows": 1, "cols": 2, "title": ""}
+    for start, edges, words, level in (
+        ([0, 1, 2, 3, 4], [5, 6], "A harder one?", "Casual"),
+        ([0, 1, 2, 3], [4, 5, 6], "An easier one?", "Beginner"),
+    ):
+        game = row | {"start": start, "moves": edges}
+        table = {"id": "one", "date": 1, "game": game, "seats": seats}
+        page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
+        page.reload()
+        expect(page.get_by_test_id("other-level")).to_have_text(words)
+        page.get_by_test_id("other-level").click()
+        expect(page.get_by_test_id("player-1")).to_contain_text(level)
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+
+
+def test_an_address_opens_what_it_names(open_page):
+    page = open_page("lesson-11")  # there are nine
+    page.get_by_test_id("lesson-9").wait_for()
+    page.goto(f"{page.url.partition('#')[0]}#review")
+    load(page, GAME | {"moves": GAME["moves"][:3]})
+    page.get_by_test_id("share").click()
+    page.wait_for_url("**/#g=*")
+    link = page.url
+    draw(page, 9)
+    draw(page, 1)
+    page.goto("about:blank")
+    page.goto(link)
+    expect(moves(page)).to_have_count(5)  # the own game is still there
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(3)

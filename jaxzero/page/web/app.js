@@ -189,8 +189,8 @@ function toggleAnalysis() {
 function route() {
   const name = location.hash.slice(1);
   if (name.startsWith("g=")) return tables.showShared(name);
-  const lesson = /^lesson-([1-9]\d*)$/.exec(name);
-  if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
+  const lesson = /^lesson-([1-9]\d*)$/.exec(name)?.[1] - 1;
+  if (lesson < lessons.count) return showView("learn", lesson);
   const problem = problemAt(name);
   if (problem) return showView("learn", problem, trainer);
   if (["play", "review"].includes(name)) return showView(name);
@@ -279,6 +279,7 @@ const actions = {
 function listen() {
   const click = (selector, action) => find(selector).addEventListener("click", action);
   click("#new-game", actions.newGame);
+  click("#other-level", tables.startOtherLevel);
   click("#undo", actions.undo);
   click("#redo", actions.redo);
   click("#hint", actions.hint);

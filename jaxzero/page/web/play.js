@@ -12,6 +12,7 @@ import { confirmMove } from "./teach.js";
 
 const DRAWING = 260; // ms between the edges of one turn
 const SPEEDS = [2400, 1400, 800, 400, 150]; // ms between moves while watching
+const HEAVY = 2; // a loss with so many times the own boxes is heavy
 const HINT_PATIENCE = 8000; // ms
 
 const PERSON = { kind: "person" };
@@ -232,6 +233,18 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     say(t("rating.now", { n: settings.rating }));
   }
 
+  /** Return the level to offer at the end as {level, harder}: a harder one after a win, an easier one after a heavy loss; else null. */
+  function levelAfter() {
+    const person = table.seats.findIndex(({ kind }) => kind === "person");
+    const { level } = table.seats[1 - person] ?? {};
+    if (level === undefined) return null;
+    const { score } = record.position;
+    const won = table.flagged === undefined ? score[person] > score[1 - person] : table.flagged !== person;
+    const lostHeavily = table.flagged === undefined && score[1 - person] >= HEAVY * score[person];
+    const other = String(Number(level) + (won ? 1 : -1));
+    return (won || lostHeavily) && hasText(`level.${other}`) ? { level: other, harder: won } : null;
+  }
+
   /** Take the game out of the rating; in the stored table too, because the next move may come after a reload. */
   function unrate() {
     if (!table.rated) return;
@@ -287,7 +300,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     change({ marked: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

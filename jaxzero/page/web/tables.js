@@ -74,6 +74,14 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
+  /** Start a game like the last one against the level that its result suggests. */
+  function startOtherLevel() {
+    const { rows, cols } = record.game;
+    const levels = [play.levelAfter().level, settings.setup.levels[1]];
+    remember({ setup: { ...settings.setup, rows, cols, levels, mode: "engine", adapts: false } });
+    start(settings.setup);
+  }
+
   /** Let other players play on from the position shown. A game that would lose moves is set aside first. */
   function startHere(setup, inReview) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
@@ -110,7 +118,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
       return notice.tell(() => t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
     }
     showView("review");
-    if (isOnTable(game)) return;
+    if (isOnTable(game)) return record.goTo(game.moves.length, []); // later moves of the own game stay
     const address = location.hash;
     showLoaded(game);
     history.replaceState(null, "", address); // keep the address that can be shared
@@ -128,7 +136,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
   }
 
-  return { keep, hasEngine, setAside, offerAside, openArchived, start, startHere, showLoaded, showShared, restore };
+  return { keep, hasEngine, setAside, offerAside, openArchived, start, startOtherLevel, startHere, showLoaded, showShared, restore };
 }
 
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);

@@ -116,6 +116,8 @@ export const TABLE = {
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
+  "end.harder": ["A harder one?", "来个更难的？"],
+  "end.easier": ["An easier one?", "来个容易的？"],
   "end.review": ["See the mistakes", "看看失误"],
 
   letMove: ["Let it move", "让它走"],
