@@ -27,7 +27,7 @@ from jaxzero.play.game import LARGEST_SIDE
 
 def names(page):
     """Return the edges of the moves, without the marks that a review adds to them."""
-    return [text.split()[0] for text in moves(page).all_inner_texts()]
+    return [text.split()[1] for text in moves(page).all_inner_texts()]
 
 
 def play_a_turn(page, edge=0):

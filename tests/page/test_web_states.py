@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from browsing import (
     GAME,
@@ -206,3 +208,70 @@ def test_an_address_opens_what_it_names(open_page):
     page.goto(link)
     expect(moves(page)).to_have_count(5)  # the own game is still there
     expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
+
+
+LOOKS = """(all) => all.map((one) => {
+    const { backgroundColor, outlineStyle } = getComputedStyle(one);
+    return [backgroundColor, outlineStyle].join();
+})"""
+
+
+def test_forced_colours_show_what_is_chosen(open_page):
+    page = open_page(forced_colors="active")
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    page.get_by_test_id("analysis").click()
+    page.get_by_test_id("new-game").click()
+    for group, chosen in (
+        (".bar nav a", 0),
+        (".player", 0),
+        ("#moves button", 1),
+        (".toolbar.play-only button:visible", -1),
+        (".segments:has([name=clock]) label", 0),
+    ):
+        looks = page.locator(group).evaluate_all(LOOKS)
+        assert looks.count(looks[chosen]) == 1, (group, looks)
+
+
+def test_a_player_resigns_after_a_question(open_page):
+    page = open_page()
+    expect(page.get_by_test_id("resign")).to_be_hidden()
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    page.get_by_test_id("resign").click()
+    page.locator("#resign-dialog").get_by_text("Cancel").click()
+    expect(page.get_by_test_id("ended")).to_be_hidden()
+    page.get_by_test_id("resign").click()
+    page.get_by_test_id("resign-agree").click()
+    expect(page.get_by_test_id("status")).to_have_text("You resign. Computer wins")
+    expect(page.get_by_test_id("resign")).to_be_hidden()
+    page.reload()
+    expect(page.get_by_test_id("status")).to_have_text("You resign. Computer wins")
+    open_games(page)
+    expect(page.get_by_test_id("archived")).to_contain_text("(resigned)")
+    page.get_by_test_id("archived").click()
+    load(page, GAME)
+    page.locator("#moves .slip").first.wait_for()
+    assert page.get_by_test_id("move-4").inner_text().split() == ["4", "h1,0", "\N{MINUS SIGN}1"]
+
+
+def test_boxes_to_take_now_chains_and_loops_have_three_names(open_page):
+    page = open_page()
+    sizes = {"free": 2, "chain": 5, "loop": 4}
+    chains = [
+        {"boxes": [*range(n)], "kind": kind if kind == "loop" else "chain", "length": n}
+        | {"free": kind == "free", "edges": []}
+        for kind, n in sizes.items()
+    ]
+    structure = {"chains": chains, "safe": 0, "long": 1, "control": None}
+    line = {"edges": [], "structure": structure, "stage": "structure", "value": None}
+    page.route("**/api/analyse", lambda route: route.fulfill(body=json.dumps(line) + "\n"))
+    page.get_by_test_id("analysis").click()
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text("Boxes to take now: 2")
+    expect(facts).to_contain_text("Chains: 5")
+    expect(facts).to_contain_text("Loops: 4")
+    expect(facts).to_contain_text("1 long chain")
+    expect(page.locator("#board-host .chain text")).to_have_text(["5", "○4"])
+    page.locator("#legend").click()
+    expect(page.locator(".legend").last).to_contain_text("hard-hearted: gives one or two boxes")

@@ -25,5 +25,5 @@ export function accuracyTable(accuracy, nameOf) {
     const cells = PHASES.map((phase) => html("td", {}, phases[phase] === null ? "–" : `${phases[phase]} %`));
     return html("tr", {}, html("th", { scope: "row" }, nameOf(player)), cells);
   });
-  return html("table", { class: "accuracy", "data-testid": "accuracy" }, html("caption", {}, t("accuracy.title")), html("thead", {}, html("tr", {}, html("td", {}), head)), html("tbody", {}, rows));
+  return html("table", { class: "accuracy", "data-testid": "accuracy" }, html("caption", {}, t("accuracy.title"), html("small", {}, t("accuracy.note"))), html("thead", {}, html("tr", {}, html("td", {}), head)), html("tbody", {}, rows));
 }

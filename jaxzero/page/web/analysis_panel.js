@@ -7,7 +7,7 @@ import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 const LONGEST_LINE = 4; // moves
-const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
+const LESSONS = { close: 1, safe: 2, chain: 3, loop: 6, takes: 1, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
 
 /**
  * Return the parts of the panel. `latest` is the analysis so far. `busy` tells whether more of it will arrive, `failed`
@@ -89,16 +89,21 @@ function reachWords(latest, { drawn }, busy) {
 
 function structureFacts(structure, { rows, cols }) {
   if (!structure) return null;
-  const lengths = (kind) =>
-    structure.chains.filter((chain) => chain.kind === kind).map((chain) => chain.length).join(" + ");
+  const lengths = (name) => structure.chains.filter((chain) => nameOfChain(chain) === name).map((chain) => chain.length).join(" + ");
+  const named = (name, topic) => lengths(name) && lesson(topic, t(`analysis.${name}`, { n: lengths(name) }));
   const facts = [
-    lesson("chain", t("analysis.chainsList", { chains: lengths("chain"), loops: lengths("loop") })),
+    named("free", "close"),
+    named("chain", "chain"),
+    named("loop", "loop"),
     html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
     structure.safe > 0 && lesson("control", t("analysis.target", { even: (rows + 1) * (cols + 1) % 2 === 0, all: structure.long })),
     structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
   ];
   return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
 }
+
+/** Return "free" for the boxes to take now, which need not touch, else "chain" or "loop". */
+const nameOfChain = ({ free, kind }) => (free ? "free" : kind);
 
 function lesson(name, text) {
   return html("a", { href: `#lesson-${LESSONS[name]}` }, text);
@@ -110,9 +115,9 @@ function legend() {
   const sample = (kind) =>
     html(
       "a",
-      { title: t(`class.${kind}.note`), href: `#lesson-${LESSONS[kind]}` },
+      { href: `#lesson-${LESSONS[kind]}` },
       svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
-      t(`class.${kind}`),
+      `${t(`class.${kind}`)}: ${t(`class.${kind}.note`)}`,
     );
   const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
   const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // STEPS of overlay.js, rounded

@@ -5,7 +5,7 @@ import { api } from "./api.js";
 import { addReview, archivedSlips, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
-import { openSettings, openShortcuts } from "./dialogs.js";
+import { confirm, openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, placeIcons } from "./dom.js";
 import { createEditor } from "./editor.js";
 import { createFiles } from "./files.js";
@@ -287,6 +287,7 @@ function listen() {
   click("#play-here", actions.players);
   click("#open-games", () => openArchive(tables.openArchived, () => practice.start(archivedSlips())));
   click("#practise", () => practice.start(ownSlips(review.slips(), play.table.seats)));
+  click("#resign", () => confirm("resign", () => play.flag(play.resigner(), true)));
   click("#let-move", actions.letMove);
   click("#first", actions.first);
   click("#back", actions.undo);

@@ -105,13 +105,13 @@ export function openArchive(onOpen, onPractise) {
   fill(dialog, "games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
 }
 
-function row({ game, seats, names = [], date, flagged, accuracy }) {
+function row({ game, seats, names = [], date, flagged, resigned, accuracy }) {
   const engine = seats.find(({ kind }) => kind === "engine");
   const person = seats.findIndex(({ kind }) => kind === "person");
   const position = replay(game);
   const sides = engine && person === 1 ? [1, 0] : [0, 1]; // a person's own boxes first
   const score = sides.map((side) => position.score[side]).join(" : ");
-  const note = flagged !== undefined ? t("games.time") : position.over ? "" : t("games.unfinished");
+  const note = flagged !== undefined ? t(resigned ? "games.resigned" : "games.time") : position.over ? "" : t("games.unfinished");
   const people = [names[0] || t("name.first"), names[1] || t("name.second")];
   const who = names.some(Boolean) ? people.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
   const share = accuracy?.[Math.max(0, person)]?.all;

@@ -17,6 +17,22 @@ export function fill(dialog, name, ...parts) {
   find("form :checked", dialog)?.focus(); // here Enter submits the form; on the close button it would not
 }
 
+/** Ask whether to do something, and do it if the person agrees. */
+export function confirm(name, action) {
+  const dialog = find(`#${name}-dialog`);
+  const agree = () => {
+    dialog.close();
+    action();
+  };
+  const foot = html(
+    "div",
+    { class: "dialog-foot" },
+    html("button", { onclick: () => dialog.close() }, t("cancel")),
+    html("button", { class: "primary", onclick: agree, "data-testid": `${name}-agree` }, t(name)),
+  );
+  fill(dialog, name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
+}
+
 /** Return a row of choices. `options` are [value, words]. */
 export function segments(name, legend, options, chosen, onChange) {
   const choice = ([value, words]) =>

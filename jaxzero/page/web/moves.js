@@ -60,6 +60,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
         "data-testid": shown ? `move-${index + 1}` : null,
         onclick: () => onMove(index + 1, pathAt(places)),
       },
+      html("span", { class: "ply" }, String(index + 1)),
       sideSign(player, 11),
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,

@@ -85,7 +85,7 @@ function drawChain(board, drawn, chain) {
     { class: `chain ${chain.kind} ${chain.free ? "free" : ""} ${chain.length > 2 ? "long" : ""}` },
     svg("path", { d: path, class: "outline" }),
     svg("path", { d: path, class: "body" }),
-    svg("text", { x, y: y + 10 }, chain.kind === "loop" ? `○${chain.length}` : String(chain.length)),
+    chain.free ? null : svg("text", { x, y: y + 10 }, chain.kind === "loop" ? `○${chain.length}` : String(chain.length)),
   );
 }
 

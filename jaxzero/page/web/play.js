@@ -47,7 +47,7 @@ export function levelName(id) {
 
 /**
  * Create the play at a table {seats, names, clocks, flagged, rated, date, id, loaded}. `record` holds the game.
- * `flagged` is the side that has run out of time. `rated` tells whether the result changes the rating of the person.
+ * `flagged` is the side that has run out of time, or that has `resigned`. `rated` tells whether the result changes the rating of the person.
  * `date` is the start of the game, and `id` its key in the archive. `loaded` is the content of a loaded game.
  */
 export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
@@ -72,9 +72,9 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   function sit(newTable) {
     halt();
-    const { seats, names = [], loaded = "", clocks = null, flagged, rated = false } = newTable;
+    const { seats, names = [], loaded = "", clocks = null, flagged, resigned, rated = false } = newTable;
     const { date, id } = newTable.id ? newTable : newName();
-    Object.assign(table, { seats, names, loaded, clocks: clocks && structuredClone(clocks), flagged, rated, date, id });
+    Object.assign(table, { seats, names, loaded, clocks: clocks && structuredClone(clocks), flagged, resigned, rated, date, id });
     state.running = true;
     record.reset(newTable.game, newTable.at);
   }
@@ -213,10 +213,17 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     goTo(at < 0 ? record.game.moves.length : at);
   }
 
-  /** End the game for a side whose time is up. */
-  function flag(player) {
+  /** Return the side that can resign: the person against an engine, or the person to move; else null. */
+  function resigner() {
+    if (watching() || !isOpen() || !record.game.moves.length) return null;
+    const engine = table.seats.findIndex(({ kind }) => kind === "engine");
+    return engine < 0 ? record.position.player : 1 - engine;
+  }
+
+  /** End the game for a side that resigns or whose time is up. */
+  function flag(player, resigned = false) {
     halt();
-    table.flagged = player;
+    Object.assign(table, { flagged: player, resigned });
     settleRating();
     record.goTo(record.root.moves.length, [...record.path]);
   }
@@ -300,7 +307,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     change({ marked: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

@@ -63,10 +63,11 @@ export function createStatus({ record, play, review, practice, editor, isReview 
   }
 
   function resultWords(position) {
-    const { flagged } = play.table;
+    const { flagged, resigned } = play.table;
     if (flagged !== undefined) {
       const [name, winner] = [sideName(flagged), sideName(1 - flagged)];
-      return t(winner === t("name.you") ? "status.flaggedYou" : "status.flagged", { name, winner });
+      if (name === t("name.you")) return t(resigned ? "status.youResigned" : "status.flagged", { name, winner });
+      return t(`status.${resigned ? "resigned" : "flagged"}${winner === t("name.you") ? "You" : ""}`, { name, winner });
     }
     const { score } = position;
     const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);

@@ -21,6 +21,7 @@ export function showTools({ record, play, editor, ended }) {
   find("#hint").disabled = !play.mayMove();
   find("#play-here").disabled = position.over;
   find("#seats").hidden = play.ended();
+  find("#resign").hidden = play.resigner() === null;
   find("#watch").hidden = !play.watching();
   const { running } = play.state;
   find("#watch-run").replaceChildren(icon(running ? "pause" : "play"), t(running ? "watch.pause" : "watch.run"));

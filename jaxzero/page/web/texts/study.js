@@ -27,10 +27,11 @@ export const STUDY = {
     "第 {number} 步（{name}）使净胜少 {lost}。更好：{edge}（棋盘上已标出）。",
   ],
 
-  "accuracy.title": ["Moves that lost nothing", "无损失的着法"],
+  "accuracy.title": ["Moves that lost less than half a box", "损失不到半格的着法"],
   "accuracy.all": ["All", "全部"],
   "accuracy.opening": ["Opening", "开局"],
   "accuracy.middle": ["Middle", "中盘"],
+  "accuracy.note": ["Opening: the first third of the edges. End: no safe edge is left.", "开局：前三分之一的边。残局：没有安全边。"],
   "accuracy.endgame": ["End", "残局"],
 
   "practice.start": ["Learn from mistakes", "从失误中学习"],
@@ -117,10 +118,9 @@ export const STUDY = {
     "Control: the side that is not to move. As it stands, the mover will have to open a long chain.",
     "控制权在另一方：照此下去，走棋方将不得不打开长链。",
   ],
-  "analysis.chainsList": [
-    ({ chains, loops }) => [chains && `chains of ${chains}`, loops && `loops of ${loops}`].filter(Boolean).join(", ") || "no chains yet",
-    ({ chains, loops }) => [chains && `链长 ${chains}`, loops && `环长 ${loops}`].filter(Boolean).join("，") || "还没有链",
-  ],
+  "analysis.free": ["Boxes to take now: {n}", "现在可占的格：{n}"],
+  "analysis.chain": ["Chains: {n}", "链：{n}"],
+  "analysis.loop": ["Loops: {n}", "环：{n}"],
   "analysis.safe": [
     ({ n }) => (Number(n) ? `${edges(n)} left` : "no safe edge left"),
     ({ n }) => (Number(n) ? `剩 ${n} 条安全边` : "没有安全边了"),

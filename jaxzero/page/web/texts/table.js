@@ -95,6 +95,8 @@ export const TABLE = {
 
   "status.flagged": ["{name}: time is up. {winner} wins", "{name}超时，{winner}获胜"],
   "status.flaggedYou": ["{name}: time is up. You win", "{name}超时，您获胜"],
+  "status.resigned": ["{name} resigns. {winner} wins", "{name}认输，{winner}获胜"],
+  "status.youResigned": ["You resign. {winner} wins", "您认输，{winner}获胜"],
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
   "here.open": ["Play from here", "从此对弈"],
@@ -112,13 +114,18 @@ export const TABLE = {
   "games.unfinished": ["(unfinished)", "（未完）"],
   "games.imported": ["Games added: {n}", "已导入对局：{n}"],
   "games.time": ["(time)", "（超时）"],
-  "games.accuracy": ["{n} % without loss", "{n}% 无损失"],
+  "games.resigned": ["(resigned)", "（认输）"],
+  "games.accuracy": ["{n} % lost less than half a box", "{n}% 损失不到半格"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
   "end.harder": ["A harder one?", "来个更难的？"],
   "end.easier": ["An easier one?", "来个容易的？"],
   "end.review": ["See the mistakes", "看看失误"],
+
+  resign: ["Resign", "认输"],
+  "resign.title": ["Resign this game?", "认输？"],
+  "resign.text": ["The other side wins. The game stays among your games.", "对方获胜。此局仍保存在“我的对局”中。"],
 
   letMove: ["Let it move", "让它走"],
   undo: ["Undo", "悔棋"],
