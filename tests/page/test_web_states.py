@@ -275,3 +275,42 @@ def test_boxes_to_take_now_chains_and_loops_have_three_names(open_page):
     expect(page.locator("#board-host .chain text")).to_have_text(["5", "○4"])
     page.locator("#legend").click()
     expect(page.locator(".legend").last).to_contain_text("hard-hearted: gives one or two boxes")
+
+
+def test_a_clock_runs_in_every_view(open_page):
+    page = open_page(alone=True)
+    stop_time(page)
+    start_game(page, "clock-1+0", size="2x2")
+    draw(page, 0)
+    for view in ("review", "learn"):
+        page.get_by_test_id(f"nav-{view}").click()
+        page.locator(f'[data-testid="nav-{view}"][aria-current="page"]').wait_for()
+        page.clock.run_for(20_000)
+    to_play(page)
+    expect(page.get_by_test_id("clock-1")).to_have_text("0:20")
+    page.get_by_test_id("nav-learn").click()
+    page.clock.run_for(21_000)
+    to_play(page)
+    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+
+
+def test_names_from_a_file_are_as_long_as_typed_ones_and_a_comment_is_no_name_of_a_button(
+    open_page,
+):
+    page = open_page("review")
+    name = "\N{HEBREW LETTER ALEF}" * 300
+    load(page, GAME | {"names": [name, ""], "title": name, "comments": {"1": "first move"}})
+    shown = page.get_by_test_id("player-0").locator(".name")
+    expect(shown).to_have_text(name[:100])
+    expect(shown).to_have_attribute("dir", "auto")
+    expect(page.get_by_test_id("game-title")).to_have_value(name[:100])
+    button = page.get_by_test_id("move-1")
+    assert "first move" not in button.get_attribute("aria-label")
+    assert button.get_attribute("title") == "first move"
+
+
+def test_a_file_without_a_game_is_answered_with_what_can_be_done(open_page):
+    page = open_page("review")
+    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
+    page.get_by_test_id("file-input").set_input_files(file)
+    expect(page.get_by_test_id("notice")).to_contain_text("Please load a file that was saved here")

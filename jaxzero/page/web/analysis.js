@@ -2,7 +2,6 @@
 
 import { panelParts } from "./analysis_panel.js";
 import { api, isAbort } from "./api.js";
-import { edgeWords } from "./board.js";
 import { find } from "./dom.js";
 import { t } from "./i18n.js";
 import { percent } from "./outcome.js";
@@ -134,7 +133,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     const words = found && edgeNote(found);
     const note = find("#edge-note", panel);
     if (note) note.textContent = words ?? t("analysis.pointAt");
-    return words ?? (edge === null ? "" : `${edgeName(record.game, edge)}: ${edgeWords(record.game, edge)}`);
+    return words ?? (edge === null ? "" : edgeName(record.game, edge));
   }
 
   function edgeNote(edge) {

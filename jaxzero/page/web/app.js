@@ -19,11 +19,12 @@ import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
-import { lastTurn } from "./rules.js";
+import { lastTurn, replay } from "./rules.js";
 import { applyTheme, remember, settings } from "./settings.js";
 import { sound } from "./sound.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
+import { createTeacher } from "./teach.js";
 import { showTools } from "./toolbar.js";
 import { createTrainer, problemAt } from "./train.js";
 
@@ -55,6 +56,7 @@ const analysis = createAnalysis({
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
 const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
+const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
 const lessons = createLessons({ parent: find("#learn") });
@@ -88,11 +90,11 @@ function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine() && !play.table.clocks && !play.ended();
 }
 
-/** Return the side whose clock runs: from the first move to the end, while the game is shown and not paused. */
+/** Return the side whose clock runs, from the first move to the end. An engine that does not move outside its view has time. */
 function runningSide() {
-  const isPaused = editor.isOn() || (play.watching() && !play.state.running);
-  const runs = view === "play" && !isPaused && !play.ended() && record.game.moves.length > 0;
-  return runs ? record.position.player : null;
+  if ((play.watching() && !play.state.running) || play.ended() || !record.root.moves.length) return null;
+  const { player } = view === "play" ? record.position : replay(record.root);
+  return view === "play" || play.table.seats[player].kind === "person" ? player : null;
 }
 
 /** Go to a view by its address. If the view is already shown, the game goes on. */
@@ -146,6 +148,7 @@ function showState(slowly = false) {
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
   showTools({ record, play, editor, ended });
+  teacher.render();
 }
 
 /** Show another ply of the game on the table. */
@@ -231,6 +234,7 @@ function showView(name, page = null, teacher = lessons) {
 /** Show all texts in the language of the settings. */
 function showLanguage() {
   play.state.hint = "";
+  play.unmark(); // a warning is in the other language
   translate();
   notice.render();
   files.showFormats();

@@ -117,7 +117,7 @@ function row({ game, seats, names = [], date, flagged, resigned, accuracy }) {
   const share = accuracy?.[Math.max(0, person)]?.all;
   return [
     html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
-    html("span", { class: "who" }, `${game.rows} × ${game.cols} · ${who}`),
+    html("span", { class: "who", dir: "auto" }, `${game.rows} × ${game.cols} · ${who}`),
     html("strong", {}, [engine && person >= 0 ? t("name.you") : "", score, note].join(" ")),
     html("span", { class: "muted" }, share === undefined || share === null ? "" : t("games.accuracy", { n: share })),
   ];

@@ -9,6 +9,7 @@ import { say } from "./notice.js";
 import { toFragment } from "./share.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
+const LONGEST_NAME = 100; // as in the fields of the names
 const MAX_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" };
 
@@ -65,7 +66,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     const key = record.key();
     try {
       const { names, ...game } = await api.read(text);
-      onLoad(game, names);
+      onLoad({ ...game, title: game.title.slice(0, LONGEST_NAME) }, names.map((name) => name.slice(0, LONGEST_NAME)));
       say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
       // Retry only while the position is the same: a person who has moved on wants no other game.

@@ -55,7 +55,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       {
         class: shown && index < record.at ? "" : "later",
         "aria-current": shown && index === record.at - 1 ? "true" : null,
-        "aria-label": t("moves.label", words) + (note ? `. ${note}` : ""),
+        "aria-label": t("moves.label", words),
         title: note,
         "data-testid": shown ? `move-${index + 1}` : null,
         onclick: () => onMove(index + 1, pathAt(places)),

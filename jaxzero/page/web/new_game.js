@@ -8,6 +8,8 @@ import { levelName } from "./play.js";
 import { LARGEST_SIDE, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
+const BOARDS = [2, 3, 4, 5, 6, 7].map((side) => ({ rows: side, cols: side })); // without a server
+
 /**
  * Open the dialog for a new game. With `here`, its initial choices, the dialog is for playing on from the position shown.
  * `infoNow()` returns the server's info, or null until it is known. Returns a function that renders the dialog again, to be
@@ -96,7 +98,7 @@ function sendByEnter(event) {
 }
 
 function boardChoice(info, setup, render) {
-  const boards = info?.boards ?? [{ rows: setup.rows, cols: setup.cols }];
+  const boards = info?.boards ?? BOARDS;
   const name = ({ rows, cols }) => `${rows} × ${cols}`;
   const own = !boards.some(({ rows, cols }) => rows === setup.rows && cols === setup.cols);
   const option = (board) =>

@@ -4,11 +4,11 @@ import { api, isAbort, warm } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
-import { followChain, replay } from "./rules.js";
+import { edgeName, followChain, replay } from "./rules.js";
 import { say, tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
 import { remember, settings, stored } from "./settings.js";
-import { confirmMove } from "./teach.js";
+import { warningAbout } from "./teach.js";
 
 const DRAWING = 260; // ms between the edges of one turn
 const SPEEDS = [2400, 1400, 800, 400, 150]; // ms between moves while watching
@@ -53,8 +53,8 @@ export function levelName(id) {
 export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON] };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
-  // the engine has been compiling.
-  const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null };
+  // the engine has been compiling. `warning` is what the teaching mode says about the marked edge.
+  const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null, warning: null };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
@@ -84,7 +84,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     controller.abort();
     controller = new AbortController();
     notice.settle("move");
-    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null });
+    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null, warning: null });
   }
 
   /** Let the engine move if it is its turn and the last ply of the game is shown. */
@@ -161,11 +161,10 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const again = state.marked === edge;
     if (waits || (settings.confirm && byTouch && !again)) return change({ marked: again ? null : edge });
     if (!mayMove()) return;
-    state.marked = null;
     const { game } = record;
-    if (settings.teaching && !(await isConfirmed(edge))) return;
+    if (settings.teaching && state.warning?.edge !== edge && (await isCostly(edge))) return;
     if (record.game !== game || !mayMove() || !isShown()) return; // the game or the view has changed
-    state.hint = "";
+    Object.assign(state, { hint: "", marked: null, warning: null });
     if (settings.analysis || settings.teaching) unrate(); // the page showed good edges
     if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) unrate(); // moves are taken back
     const following = followChain(record.game, record.position.drawn, edge);
@@ -175,11 +174,14 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     next();
   }
 
-  async function isConfirmed(edge) {
-    change({ checking: true, hint: t("teach.checking") });
-    const confirmed = await confirmMove(edge, record, analysis);
-    change({ checking: false, hint: "" });
-    return confirmed;
+  /** Return whether the teaching mode warns about an edge. The edge is marked then; a second press draws it. */
+  async function isCostly(edge) {
+    const key = record.key();
+    change({ checking: true, hint: t("teach.checking"), warning: null });
+    const warning = await warningAbout(edge, record, analysis);
+    const isNew = record.key() !== key; // the board has changed meanwhile
+    change({ checking: false, hint: "", ...(warning && !isNew && { warning, marked: edge }) });
+    return isNew || warning !== null;
   }
 
   /** Show another ply. The engine stops; at the end of the game it continues. */
@@ -272,11 +274,11 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (record.key() !== key) return;
     const edge = analysis.bestEdge();
     const proven = analysis.latest()?.exact?.best?.includes(edge);
-    const place = edge === null ? "" : edgeWords(record.game, edge);
     const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
-    change({ hint: isShown() ? t(words, { place }) : "" });
+    const wordsWith = (place) => (isShown() ? t(words, { place }) : "");
+    change({ hint: edge === null ? wordsWith() : wordsWith(edgeName(record.game, edge)) });
     if (edge !== null) analysis.showHint(edge);
-    tell(state.hint);
+    tell(edge === null ? state.hint : wordsWith(edgeWords(record.game, edge)));
   }
 
   function run(on) {
@@ -304,7 +306,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   /** Remove the mark of an edge. Returns false if no edge is marked. */
   function unmark() {
     if (state.marked === null) return false;
-    change({ marked: null });
+    change({ marked: null, warning: null });
   }
 
   return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };

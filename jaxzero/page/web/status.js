@@ -22,7 +22,7 @@ export function createStatus({ record, play, review, practice, editor, isReview 
       "div",
       { class: `player side-${player} ${turn ? "turn" : ""}`, "data-testid": `player-${player}` },
       sideSign(player, 26),
-      html("span", { class: "name" }, sideName(player)),
+      html("span", { class: "name", dir: "auto" }, sideName(player)),
       html("span", { class: "detail" }, kind === "engine" ? levelName(level) : ""),
       clockFace(player, play.table.clocks),
       html("span", { class: "score", "data-testid": `score-${player}` }, String(position.score[player])),

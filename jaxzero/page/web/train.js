@@ -1,12 +1,13 @@
 /** The trainer: endless problems by theme and grade, judged by the exact solver. */
 
 import { api, isAbort } from "./api.js";
-import { createBoard, edgeWords } from "./board.js";
+import { createBoard } from "./board.js";
 import { segments } from "./dialogs.js";
 import { find, html, reveal } from "./dom.js";
 import { t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
 import { createRecord } from "./record.js";
+import { edgeName } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 
 const THEMES = ["chains", "handback", "parity", "loops", "opening", "berlekamp"];
@@ -170,7 +171,7 @@ export function createTrainer({ parent, notice }) {
   function verdict() {
     if (problem.kind === "count") return t(answer.right ? "train.counted" : "train.miscounted", { n: problem.answers.count });
     if (answer.right) return t("train.right");
-    return t("train.wrong", { n: problem.answers[answer.edge], better: edgeWords(record.game, bestEdge()) });
+    return t("train.wrong", { n: problem.answers[answer.edge], better: edgeName(record.game, bestEdge()) });
   }
 
   return { open, leave, render };

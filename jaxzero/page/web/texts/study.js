@@ -185,7 +185,6 @@ export const STUDY = {
     "它本身安全，但改变了安全边的奇偶（现在 {n} 条）：先用完安全边的一方必须打开长链。",
   ],
   "teach.other": ["The search prefers another edge.", "搜索更偏好另一条边。"],
-  "teach.better": ["Better: {edge}", "更好：{edge}"],
   "teach.anyway": ["Play it anyway", "仍然这样走"],
   "teach.back": ["Take back", "收回"],
 };
