@@ -152,7 +152,7 @@ def test_teaching_warns_before_a_costly_move(open_page):
     to_play(page)
     page.get_by_test_id("edge-2").click()  # the third side of a box
     warning = page.get_by_test_id("teach-panel")
-    expect(warning).to_contain_text("you end about 2 boxes worse")
+    expect(warning).to_contain_text("Estimate: after this move you end about 2 boxes worse")
     expect(warning).to_contain_text("lets the other side take 1 box at once")  # the reason
     mark = page.locator("#board-host .hint")
     expect(mark).to_have_count(1)  # the edge in question, not the better one

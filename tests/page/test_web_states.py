@@ -294,7 +294,7 @@ def test_a_clock_runs_in_every_view(open_page):
     expect(page.get_by_test_id("status")).to_contain_text("time is up")
 
 
-def test_names_from_a_file_are_as_long_as_typed_ones_and_a_comment_is_no_name_of_a_button(
+def test_names_from_a_file_have_limits_and_a_comment_is_no_name_of_a_button(
     open_page,
 ):
     page = open_page("review")
@@ -314,3 +314,40 @@ def test_a_file_without_a_game_is_answered_with_what_can_be_done(open_page):
     file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
     page.get_by_test_id("file-input").set_input_files(file)
     expect(page.get_by_test_id("notice")).to_contain_text("Please load a file that was saved here")
+
+
+def test_printing_shows_the_board_the_score_the_moves_and_the_comments(open_page):
+    page = open_page("review")
+    load(page, GAME | {"comments": {"2": "a safe edge"}})
+    page.emulate_media(media="print")
+    for part in ("#board-host .board", "#players", "#moves"):
+        expect(page.locator(part)).to_be_visible()
+    note = page.locator("#moves .note")
+    assert note.evaluate("(note) => note.getBoundingClientRect().width") > 50
+    for part in (".bar", ".toolbar.review-only", ".side", "#comment"):
+        expect(page.locator(part)).to_be_hidden()
+
+
+def test_storage_that_is_refused_is_reported_once(open_page):
+    page = open_page()
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error(); }; }")
+    draw(page, 0)
+    expect(page.get_by_test_id("toast")).to_contain_text("stores nothing")
+    page.evaluate("document.querySelector('#toast').textContent = ''")
+    page.get_by_test_id("move-2").wait_for()
+    draw(page, 20)
+    expect(page.get_by_test_id("toast")).to_be_empty()
+
+
+def test_a_reason_is_proven_or_called_an_estimate(open_page):
+    page = open_page()
+    reasons = """async (rated) => {
+        const [{ reasonsOf }, { createRecord }] =
+            await Promise.all([import("./teach.js"), import("./record.js")]);
+        const record = createRecord({ rows: 5, cols: 5, start: [], moves: [] });
+        return rated.map(([exact, safe]) =>
+            reasonsOf(record, { edge: 0, lost: 2, class: "safe", exact }, { safe, chains: [] })[0]);
+    }"""
+    early, estimated, late = page.evaluate(reasons, [[True, 41], [False, 4], [True, 4]])
+    assert early == estimated == "The search estimates that another edge is better."
+    assert "parity" in late

@@ -163,3 +163,32 @@ def win_lesson(page, number, board, solution):
         page.get_by_test_id(f"lesson-edge-{edge}").click()
         assert not page.locator("#lesson-answer.bad").count()
     assert not solution
+
+
+# Returns how each lesson answers each first edge: [[edge, mood, answer, boxes given], ...].
+JUDGED = """async () => {
+    const [{ LESSONS }, { boxesGiven, closedBy, replay }] =
+        await Promise.all([import("./lesson_data.js"), import("./rules.js")]);
+    return LESSONS.map(({ game, judge }) => {
+        const { drawn } = replay(game);
+        const open = [...drawn.keys()].filter((edge) => !drawn[edge]);
+        return open.map((edge) => {
+            const closed = closedBy(game, drawn, edge).length;
+            const given = boxesGiven(game, drawn, edge);
+            const { mood, answer } = judge({ edge, closed, given, ply: 0, score: [closed, 0] });
+            return [edge, mood, answer, given];
+        });
+    });
+}"""
+
+
+def test_what_a_lesson_praises_is_best_and_the_count_is_blamed_for_safe_edges_alone(open_page):
+    page = open_page("learn")
+    judged = page.evaluate(JUDGED)
+    for number, (lesson, answers) in enumerate(zip(lessons(page), judged, strict=True), 1):
+        game = lesson["game"]
+        values = move_values(DotsAndBoxes(game["rows"], game["cols"]), game["start"])
+        best = {edge for edge, mood, *_ in answers if mood != "bad"}
+        assert best and all(values[edge] == values.max() for edge in best), number
+        if number == 5:
+            assert {given for _, _, answer, given in answers if answer == "bad"} == {0}

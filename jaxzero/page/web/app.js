@@ -322,9 +322,11 @@ function listen() {
   listenToKeys(actions, () => view !== "learn");
   listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);
+  addEventListener("refused", () => say(t("error.storage")));
   addEventListener("pagehide", () => play.table.clocks && tables.keep()); // stores the time left on the clocks
 }
 
+history.scrollRestoration = "manual"; // every page begins at its top
 applyTheme();
 placeIcons();
 tables.restore();

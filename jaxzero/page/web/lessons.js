@@ -189,7 +189,7 @@ export function createLessons({ parent }) {
     find("#lesson-score").textContent = t("learn.score", { own, other });
     const answer = find("#lesson-answer");
     const key = `lesson.${LESSONS[number].id}.${verdict?.answer}`;
-    const text = verdict ? t(hasText(key) ? key : "lesson.lost", verdict.values) : "";
+    const text = verdict ? t(hasText(key) ? key : `lesson.${verdict.answer}`, verdict.values) : "";
     if (answer.textContent !== text) {
       answer.textContent = text;
       if (text) reveal(find(".lesson .after", parent));

@@ -64,6 +64,7 @@ export function remember(changes) {
     if (changes.table) sessionStorage.setItem(KEY, JSON.stringify(changes.table));
     isRefused = false;
   } catch {
+    if (!isRefused) dispatchEvent(new Event("refused"));
     isRefused = true; // the settings last until the page closes
   }
 }

@@ -5,6 +5,7 @@ import { t } from "./i18n.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
 
 const WORTH_A_WARNING = 2; // boxes of margin
+const NEAR_THE_END = 8; // safe edges; with more of them their parity proves nothing
 const PATIENCE = 5000; // ms to wait for the analysis before the move is played without a warning
 
 /** Return a warning about a costly move, {edge, lost, reasons, better}, or null. */
@@ -13,7 +14,7 @@ export async function warningAbout(edge, record, analysis) {
   const rated = found?.edges?.find((each) => each.edge === edge);
   if (!(rated?.lost >= WORTH_A_WARNING)) return null;
   const reasons = reasonsOf(record, rated, found.structure);
-  return { edge, lost: rated.lost, reasons, better: analysis.bestEdge() };
+  return { edge, lost: rated.lost, exact: rated.exact, reasons, better: analysis.bestEdge() };
 }
 
 /** Return the reasons why a move is bad, as texts. */
@@ -21,7 +22,7 @@ export function reasonsOf(record, rated, structure) {
   const { game } = record;
   const { drawn } = record.position;
   const free = freeBoxes(game, drawn);
-  if (closedBy(game, drawn, rated.edge).length) return [t("teach.takes")];
+  if (closedBy(game, drawn, rated.edge).length) return [t(rated.exact ? "teach.takes" : "teach.other")];
   const reasons = free ? [t("teach.leaves", { n: free })] : [];
   const beside = boxesBeside(game, rated.edge);
   const opened = structure?.chains.find(
@@ -34,7 +35,7 @@ export function reasonsOf(record, rated, structure) {
     reasons.push(t("teach.gives", { n: given }));
   }
   if (rated.class === "half-hearted") reasons.push(t("teach.half"));
-  if (rated.class === "safe" && !free) reasons.push(t("teach.parity", { n: structure?.safe ?? 0 }));
+  if (rated.class === "safe" && !free && rated.exact && structure.safe <= NEAR_THE_END) reasons.push(t("teach.parity", { n: structure.safe }));
   return reasons.length ? reasons : [t("teach.other")];
 }
 
@@ -49,10 +50,10 @@ export function createTeacher({ play, onShow }) {
     shown = warning;
     panel.hidden = !warning;
     if (!warning) return;
-    const { edge, lost, reasons, better } = warning;
+    const { edge, lost, exact, reasons, better } = warning;
     panel.replaceChildren(
       html("h2", {}, t("teach.title")),
-      html("p", {}, t("teach.loses", { n: Math.round(lost * 10) / 10 })),
+      html("p", {}, t(exact ? "teach.loses" : "teach.estimated", { n: Math.round(lost * 10) / 10 })),
       ...reasons.map((reason) => html("p", {}, reason)),
       html(
         "div",

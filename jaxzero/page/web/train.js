@@ -4,7 +4,7 @@ import { api, isAbort } from "./api.js";
 import { createBoard } from "./board.js";
 import { segments } from "./dialogs.js";
 import { find, html, reveal } from "./dom.js";
-import { t } from "./i18n.js";
+import { hasText, t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
 import { createRecord } from "./record.js";
 import { edgeName } from "./rules.js";
@@ -154,7 +154,8 @@ export function createTrainer({ parent, notice }) {
   function showAnswer() {
     const element = find("#train-answer");
     element.className = `answer ${answer.right ? "good" : "bad"}`;
-    element.textContent = t("train.answer", { verdict: verdict(), reason: t(`train.reason.${problem.reason}`) });
+    const reason = `train.reason.${problem.reason}`; // early in a game no reason is short and true
+    element.textContent = hasText(reason) ? t("train.answer", { verdict: verdict(), reason: t(reason) }) : verdict();
     for (const button of element.parentElement.querySelectorAll("#train-counts button")) button.disabled = true;
     const { game, position } = record;
     if (problem.kind === "count") return drawChains(board.layers().under, game, position.drawn, problem.chains);

@@ -66,7 +66,7 @@ export const LEARN = {
     "Safe: no box has three sides, so your opponent has nothing to take.",
     "安全：没有格子有三条边，对方无格可占。",
   ],
-  "lesson.safe.bad": [({ n }) => `Now your opponent can take ${boxes(n)}.`, "现在对方可以占 {n} 格。"],
+  "lesson.gives": [({ n }) => `Now your opponent can take ${boxes(n)}.`, "现在对方可以占 {n} 格。"],
 
   "lesson.chain.title": ["Chains", "链"],
   "lesson.chain.text": [

@@ -159,8 +159,12 @@ export const STUDY = {
   "teach.checking": ["Checking the move …", "正在检查这一步……"],
   "teach.title": ["Look again", "再看一看"],
   "teach.loses": [
-    ({ n }) => `After this move you end about ${boxes(n)} worse (your boxes minus the other side’s).`,
-    "这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
+    ({ n }) => `Proven: after this move you end ${boxes(n)} worse (your boxes minus the other side’s).`,
+    "已证明：这一步使您的净胜（您的格数减对方格数）少 {n}。",
+  ],
+  "teach.estimated": [
+    ({ n }) => `Estimate: after this move you end about ${boxes(n)} worse (your boxes minus the other side’s).`,
+    "估计：这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
   ],
   "teach.chain": [
     ({ n }) => `It opens a chain of ${boxes(n)}: the other side can take them, or take all but two and keep control.`,
@@ -184,7 +188,7 @@ export const STUDY = {
     ({ n }) => `It is safe in itself but changes the parity of the safe moves (${edges(n)} now): who runs out of them first must open a long chain.`,
     "它本身安全，但改变了安全边的奇偶（现在 {n} 条）：先用完安全边的一方必须打开长链。",
   ],
-  "teach.other": ["The search prefers another edge.", "搜索更偏好另一条边。"],
+  "teach.other": ["The search estimates that another edge is better.", "搜索估计另一条边更好。"],
   "teach.anyway": ["Play it anyway", "仍然这样走"],
   "teach.back": ["Take back", "收回"],
 };

@@ -21,6 +21,7 @@ export const TABLE = {
   "aside.back": ["Back to my game", "回到我的对局"],
   "error.network": ["The server does not answer. Your game is safe here.", "服务器没有回应。您的对局仍保存在本页。"],
   "error.server": ["The server could not do this: {message}", "服务器无法完成：{message}"],
+  "error.storage": ["This browser stores nothing here: games and settings last until the page closes.", "浏览器不在此保存数据：对局和设置只保留到页面关闭。"],
   "error.read": [
     "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
     "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",

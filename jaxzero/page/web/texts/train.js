@@ -61,5 +61,4 @@ export const TRAIN = {
     "Here the loop comes before a smaller chain. To keep control, your opponent must leave four boxes of a loop, but only two of a chain.",
     "这里应该先打开环，而不是更小的链：要保持控制权，对方在环里必须留下四格，在链里只需留下两格。",
   ],
-  "train.reason.opening": ["The solver has compared every edge up to the end of the game.", "求解器已经把每条边一直比较到终局。"],
 };
