@@ -90,7 +90,7 @@ def test_levels_have_names_and_the_seconds_of_getting_ready_are_shown(open_page)
     start_game(page, mode="engine", size="2x2")
     draw(page, 0)
     expect(page.get_by_test_id("status")).to_contain_text(
-        re.compile(r"Getting ready for this board … \d s")
+        re.compile(r"Getting ready for this board … \d s of about 60")
     )
     for (request,) in held:
         request.continue_()

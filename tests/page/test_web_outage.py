@@ -246,16 +246,17 @@ def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
     assert page.locator("#board-host .hint-spot").count() == 1
 
 
-def test_boards_come_into_the_open_dialog_for_a_new_game(open_page):
+def test_trained_boards_come_into_the_open_dialog_and_two_people_need_none(open_page):
     page = open_page()
     held = hold(page, "info")
     with page.expect_request("**/api/info"):
         page.reload()
     page.get_by_test_id("new-game").click()
     page.locator("label", has=page.get_by_test_id("mode-watch")).click()
-    assert page.locator("#size option[value='2x2']").count() == 0
+    assert page.locator("#size option[value='7x7']").count() == 1  # for two people
+    assert page.locator("#size option[value='2x3']").count() == 0
     held[0].continue_()
-    page.get_by_test_id("size").select_option("2x2")
+    page.get_by_test_id("size").select_option("2x3")
     expect(page.get_by_test_id("mode-watch")).to_be_checked()
     page.get_by_test_id("start-game").click()
-    expect(page.locator("#board-host .edge")).to_have_count(12)
+    expect(page.locator("#board-host .edge")).to_have_count(17)

@@ -351,3 +351,18 @@ def test_a_reason_is_proven_or_called_an_estimate(open_page):
     early, estimated, late = page.evaluate(reasons, [[True, 41], [False, 4], [True, 4]])
     assert early == estimated == "The search estimates that another edge is better."
     assert "parity" in late
+
+
+def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):
+    page = open_page("review")
+    with page.expect_response("**/api/review") as response:
+        load(page, GAME)
+    plies = [json.loads(line).get("ply") for line in response.value.text().splitlines()]
+    assert plies == [5, 4, 3, 2, 1, 0, None]
+    page.get_by_test_id("accuracy").wait_for()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload()
+    page.get_by_test_id("accuracy").wait_for()
+    assert not any(url.endswith("api/review") for url in asked)
+    expect(page.locator("#moves .slip")).to_have_count(1)

@@ -12,6 +12,7 @@ import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
+const KEPT = "jaxzero-review"; // the key of the last complete review in the storage of this tab
 const REST = 500; // ms without a change before the request
 
 export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
@@ -19,6 +20,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
+  let began = 0; // the time of the request, in ms
   let waited = null; // seconds that the server has been compiling
   const graph = find("#graph");
   const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
@@ -31,9 +33,9 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     if (isShown() && !known && !record.inVariation) {
       stop();
       reviewed = game;
-      complete = false;
-      lines = [];
-      if (game.moves.length) ask(game);
+      lines = keptLines(game) ?? [];
+      complete = lines.length > 0;
+      if (game.moves.length && !complete) ask(game);
     }
     render();
   }
@@ -43,9 +45,12 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
+      began = Date.now();
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
-      if (complete) onReviewed(accuracyOf(lines), slips());
+      if (!complete) return;
+      keepLines(game, lines);
+      onReviewed(accuracyOf(lines), slips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
       notice.fail("review", error, again);
@@ -125,10 +130,15 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     const plies = reviewed?.moves.length ?? 0;
     const seen = lines.filter(Boolean).length;
     find("#review-state").textContent =
-      controller && plies ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
+      controller && plies ? t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds: secondsLeft(seen, plies) }) : "";
     find("#review-summary").textContent = plies ? summary() : "";
     find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
     find("#practise").disabled = find("#next-mistake").disabled = !mistakes().length;
+  }
+
+  /** Return the seconds that the review still takes if it goes on as until now. */
+  function secondsLeft(seen, plies) {
+    return Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
   }
 
   function summary() {
@@ -143,4 +153,22 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
 
   new ResizeObserver(() => isShown() && render()).observe(graph);
   return { refresh, stop, render, jump, noteWords, better, slips };
+}
+
+function keepLines(game, lines) {
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify({ key: keyOf(game), lines }));
+  } catch {
+    // Storage is full or refused: a reload repeats the review.
+  }
+}
+
+/** Return the lines of the complete review of a game that this tab has kept, or null. */
+function keptLines(game) {
+  try {
+    const { key, lines } = JSON.parse(sessionStorage.getItem(KEPT));
+    return key === keyOf(game) ? lines : null;
+  } catch {
+    return null;
+  }
 }

@@ -11,8 +11,9 @@ export const STUDY = {
   "review.mistake": ["Next mistake", "下个失误"],
   "review.leave": ["Back to the game", "回到对局"],
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
-  "review.running": ["Move {at} of {all} …", "第 {at} 步，共 {all} 步……"],
-  "warming": ["Getting ready for this board … {seconds} s", "正在为此棋盘做准备……{seconds} 秒"],
+  "review.running": ["{at} of {all} …", "{at} / {all}……"],
+  "review.left": ["{at} of {all}, about {seconds} s left", "{at} / {all}，约剩 {seconds} 秒"],
+  "warming": ["Getting ready for this board … {seconds} s of about 60", "正在为此棋盘做准备……{seconds} 秒，共约 60 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
     ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
