@@ -222,7 +222,7 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
         page.wait_for_timeout(100)
         assert moves(page).count() == 0
         page.keyboard.press("Escape")
-        to_link = "async (game) => (await import('./share.js')).toFragment(game)"
+        to_link = "async (game) => (await import('./record.js')).toFragment(game)"
         text = f"http://other:8000/#{page.evaluate(to_link, GAME)}"
     page.evaluate(PASTE, [text, "body"])
     expect(moves(page)).to_have_count(len(GAME["moves"]))

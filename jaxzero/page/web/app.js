@@ -7,7 +7,6 @@ import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
 import { confirm, openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, placeIcons } from "./dom.js";
-import { createEditor } from "./editor.js";
 import { createFiles } from "./files.js";
 import { language, t, translate } from "./i18n.js";
 import { listenToKeys, listenToWheel } from "./keys.js";
@@ -22,10 +21,9 @@ import { createReview } from "./review.js";
 import { lastTurn, replay } from "./rules.js";
 import { applyTheme, remember, settings } from "./settings.js";
 import { sound } from "./sound.js";
-import { createStatus } from "./status.js";
-import { createTables } from "./tables.js";
+import { createStatus, showTools } from "./status.js";
+import { createEditor, createTables } from "./tables.js";
 import { createTeacher } from "./teach.js";
-import { showTools } from "./toolbar.js";
 import { createTrainer, problemAt } from "./train.js";
 
 let info = null; // what the server offers; null until it answers
@@ -245,6 +243,11 @@ function showLanguage() {
   analysis.refresh();
 }
 
+function switchLanguage() {
+  remember({ language: language() === "zh" ? "en" : "zh" });
+  showLanguage();
+}
+
 function changeSetting(name) {
   if (name === "teaching") analysis.refresh();
   if (name === "sound") sound("box");
@@ -278,44 +281,20 @@ const actions = {
   pause: () => play.watching() && play.run(!play.state.running),
   help: openShortcuts,
   focusBoard: () => board.focus(),
+  step: () => play.step(),
+  resign: () => confirm("resign", () => play.flag(play.resigner(), true)),
+  otherLevel: () => tables.startOtherLevel(),
+  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips())),
+  practise: () => practice.start(ownSlips(review.slips(), play.table.seats)),
+  promote: () => (play.unrate(), record.promote()), // nobody played these moves against a level
+  edit,
+  settings: () => openSettings(info, changeSetting),
+  language: switchLanguage,
+  skip: (event) => (event.preventDefault(), board.focus()),
 };
 
 function listen() {
-  const click = (selector, action) => find(selector).addEventListener("click", action);
-  click("#new-game", actions.newGame);
-  click("#other-level", tables.startOtherLevel);
-  click("#undo", actions.undo);
-  click("#redo", actions.redo);
-  click("#hint", actions.hint);
-  click("#seats", actions.players);
-  click("#play-here", actions.players);
-  click("#open-games", () => openArchive(tables.openArchived, () => practice.start(archivedSlips())));
-  click("#practise", () => practice.start(ownSlips(review.slips(), play.table.seats)));
-  click("#resign", () => confirm("resign", () => play.flag(play.resigner(), true)));
-  click("#let-move", actions.letMove);
-  click("#first", actions.first);
-  click("#back", actions.undo);
-  click("#forward", actions.redo);
-  click("#last", actions.last);
-  click("#next-mistake", actions.mistake);
-  click("#watch-run", actions.pause);
-  click("#watch-step", () => play.step());
-  click("#edit", edit);
-  click("#promote-variation", () => {
-    play.unrate(); // nobody played these moves against a level
-    record.promote();
-  });
-  click("#open-settings", () => openSettings(info, changeSetting));
-  click("#open-keys", openShortcuts);
-  click("#language", () => {
-    remember({ language: language() === "zh" ? "en" : "zh" });
-    showLanguage();
-  });
-  click("#skip", (event) => {
-    event.preventDefault();
-    board.focus();
-  });
-  for (const button of findAll(".analysis-switch")) button.addEventListener("click", toggleAnalysis);
+  for (const button of findAll("[data-action]")) button.addEventListener("click", actions[button.dataset.action]);
   const speed = find("#watch-speed");
   speed.value = settings.speed;
   speed.addEventListener("input", () => remember({ speed: Number(speed.value) }));

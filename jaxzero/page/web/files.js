@@ -3,10 +3,10 @@
 import { api } from "./api.js";
 import { importGames } from "./archive.js";
 import { download, find, html } from "./dom.js";
-import { PICTURES } from "./export_picture.js";
+import { PICTURES } from "./pictures.js";
 import { hasText, t } from "./i18n.js";
 import { say } from "./notice.js";
-import { toFragment } from "./share.js";
+import { toFragment } from "./record.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
 const LONGEST_NAME = 100; // as in the fields of the names

@@ -1,9 +1,10 @@
-/** Who plays, the score, and the state of the game in words. */
+/** Who plays, the score, the state of the game in words, and the buttons that the state allows. */
 
 import { clockFace } from "./clock.js";
-import { html, sideSign } from "./dom.js";
-import { t } from "./i18n.js";
+import { find, findAll, html, icon, sideSign } from "./dom.js";
+import { setText, t } from "./i18n.js";
 import { levelName } from "./play.js";
+import { settings } from "./settings.js";
 
 export function createStatus({ record, play, review, practice, editor, isReview }) {
   function sideName(player) {
@@ -79,4 +80,30 @@ export function createStatus({ record, play, review, practice, editor, isReview 
   }
 
   return { sideName, playerCard, statusWords, resultWords, isBusy };
+}
+
+/** Update the buttons. `ended` is true if the end of a game is shown outside the review. */
+export function showTools({ record, play, editor, ended }) {
+  const { at, game, position } = record;
+  const atEnd = at === game.moves.length;
+  find("#ended").hidden = !ended;
+  const level = ended ? play.levelAfter() : null;
+  find("#other-level").hidden = level === null;
+  if (level) setText(find("#other-level"), t(level.harder ? "end.harder" : "end.easier"));
+  find("#redo").hidden = ended; // no redo and no hint at the end; other buttons take their place
+  find("#hint").hidden = ended || play.engineWaits();
+  find("#let-move").hidden = !play.engineWaits();
+  find("#undo").disabled = !play.mayUndo();
+  find("#first").disabled = find("#back").disabled = at === 0;
+  find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
+  find("#hint").disabled = !play.mayMove();
+  find("#play-here").disabled = position.over;
+  find("#seats").hidden = play.ended();
+  find("#resign").hidden = play.resigner() === null;
+  find("#watch").hidden = !play.watching();
+  const { running } = play.state;
+  find("#watch-run").replaceChildren(icon(running ? "pause" : "play"), t(running ? "watch.pause" : "watch.run"));
+  find("#edit").setAttribute("aria-pressed", String(editor.isOn()));
+  setText(find("#edit"), t(editor.isOn() ? "done" : "edit.open"));
+  for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
 }

@@ -3,10 +3,9 @@
 import { addToArchive, isOther, isPlayable } from "./archive.js";
 import { t } from "./i18n.js";
 import { newName, seatsOf, setTable } from "./play.js";
-import { isAnnotated, keyOf } from "./record.js";
-import { replay } from "./rules.js";
+import { fromFragment, isAnnotated, keyOf } from "./record.js";
+import { edgeCount, replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
-import { fromFragment } from "./share.js";
 
 const MAX_ASIDE = 5; // games
 
@@ -140,3 +139,29 @@ export function createTables({ record, play, editor, notice, showView, openView,
 }
 
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/** Create the editor of positions: a click draws an edge or removes it. */
+export function createEditor({ record, onChange }) {
+  let on = false;
+
+  function open() {
+    const { drawn } = record.position;
+    const start = [...Array(edgeCount(record.game)).keys()].filter((edge) => drawn[edge]);
+    on = true;
+    record.reset({ ...record.root, start, moves: [], joined: [], comments: {}, variations: [] });
+  }
+
+  function close() {
+    if (!on) return;
+    on = false;
+    onChange();
+  }
+
+  function toggle(edge) {
+    const { start } = record.game;
+    const changed = start.includes(edge) ? start.filter((each) => each !== edge) : [...start, edge];
+    record.reset({ ...record.root, start: changed.sort((a, b) => a - b), setUp: true });
+  }
+
+  return { isOn: () => on, open, close, toggle };
+}

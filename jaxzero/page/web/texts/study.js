@@ -1,6 +1,6 @@
 /** Texts of studying a game: analysis, review, files: [English, Chinese] each. */
 
-import { boxes, edges } from "./words.js";
+import { boxes, edges } from "./table.js";
 
 export const STUDY = {
   "review.title": ["Course of the game", "对局走势"],

@@ -1,7 +1,11 @@
 /** Texts of the table: playing, notices, dialogs: [English, Chinese] each. */
 
 import { settings } from "../settings.js";
-import { boxes } from "./words.js";
+
+const counted = (one, many) => (n) => (Number(n) === 1 ? `1 ${one}` : `${n} ${many}`);
+
+export const boxes = counted("box", "boxes");
+export const edges = counted("safe edge", "safe edges");
 
 export const TABLE = {
   title: ["Dots and Boxes", "点格棋"],
