@@ -239,7 +239,7 @@ def test_a_player_resigns_after_a_question(open_page):
     draw(page, 0)
     page.get_by_test_id("move-2").wait_for()
     page.get_by_test_id("resign").click()
-    page.locator("#resign-dialog").get_by_text("Cancel").click()
+    page.get_by_test_id("resign-dialog").get_by_text("Cancel").click()
     expect(page.get_by_test_id("ended")).to_be_hidden()
     page.get_by_test_id("resign").click()
     page.get_by_test_id("resign-agree").click()

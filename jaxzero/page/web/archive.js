@@ -1,7 +1,7 @@
 /** The archive of the last finished games, stored in this browser, and the list of games to open, practise or export. */
 
-import { download, find, html } from "./dom.js";
-import { fill } from "./dialogs.js";
+import { download, html } from "./dom.js";
+import { openDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { levelName } from "./play.js";
 import { keyOf } from "./record.js";
@@ -84,7 +84,6 @@ export function archivedSlips() {
 
 /** Open the list of games. `onOpen(table)` opens a game; `onPractise()` starts a practice of all mistakes. */
 export function openArchive(onOpen, onPractise) {
-  const dialog = find("#games-dialog");
   const games = [...stored().aside.toReversed(), ...archived()];
   const open = (table) => () => {
     dialog.close();
@@ -102,7 +101,7 @@ export function openArchive(onOpen, onPractise) {
   );
   const list = games.map((table) => html("li", {}, html("button", { onclick: open(table), "data-testid": "archived" }, row(table))));
   const body = games.length ? html("ol", { class: "games" }, list) : html("p", { class: "muted" }, t("games.none"));
-  fill(dialog, "games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
+  const dialog = openDialog("games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
 }
 
 function row({ game, seats, names = [], date, flagged, resigned, accuracy }) {

@@ -1,7 +1,7 @@
 /** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, coordinatesOf, dotsOf, edgeLine, endsOf, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
+import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
 import { t } from "./i18n.js";
 import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
 

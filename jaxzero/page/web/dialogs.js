@@ -4,22 +4,23 @@ import { find, html, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { applyTheme, remember, settings } from "./settings.js";
 
-/** Fill a dialog with a heading, a close button and its parts, and show it. */
-export function fill(dialog, name, ...parts) {
+/** Return the dialog of the page, filled with a heading, a close button and its parts, and show it. */
+export function openDialog(name, ...parts) {
+  const dialog = find("#dialog");
   const close = html("button", { class: "quiet", type: "button", "aria-label": t("close"), onclick: () => dialog.close() }, icon("close"));
   dialog.replaceChildren(
     html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close),
     ...parts,
   );
   dialog.setAttribute("aria-labelledby", `${name}-title`);
-  if (dialog.open) return;
-  dialog.showModal();
+  dialog.dataset.testid = `${name}-dialog`;
+  if (!dialog.open) dialog.showModal();
   find("form :checked", dialog)?.focus(); // here Enter submits the form; on the close button it would not
+  return dialog;
 }
 
 /** Ask whether to do something, and do it if the person agrees. */
 export function confirm(name, action) {
-  const dialog = find(`#${name}-dialog`);
   const agree = () => {
     dialog.close();
     action();
@@ -30,7 +31,7 @@ export function confirm(name, action) {
     html("button", { onclick: () => dialog.close() }, t("cancel")),
     html("button", { class: "primary", onclick: agree, "data-testid": `${name}-agree` }, t(name)),
   );
-  fill(dialog, name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
+  const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
 }
 
 /** Return a row of choices. `options` are [value, words]. */
@@ -53,7 +54,6 @@ export function switchOf(name, on, onChange) {
 
 /** Open the settings. `onChange(name)` is called after each change. */
 export function openSettings(info, onChange) {
-  const dialog = find("#settings-dialog");
   const set = (name) => (value) => {
     remember({ [name]: value });
     applyTheme();
@@ -70,7 +70,7 @@ export function openSettings(info, onChange) {
     segments("theme", t("settings.theme"), themes, settings.theme, set("theme")),
     version,
   );
-  fill(dialog, "settings", body);
+  openDialog("settings", body);
 }
 
 const KEYS = [
@@ -91,5 +91,5 @@ const KEYS = [
 
 export function openShortcuts() {
   const rows = KEYS.flatMap(([keys, name]) => [html("dt", {}, html("kbd", {}, keys)), html("dd", {}, t(`keys.${name}`))]);
-  fill(find("#keys-dialog"), "keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
+  openDialog("keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
 }

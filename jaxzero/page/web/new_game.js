@@ -1,7 +1,7 @@
 /** The dialog for a new game, or for playing on from a position with other players. */
 
 import { CLOCKS } from "./clock.js";
-import { fill, segments, switchOf } from "./dialogs.js";
+import { openDialog, segments, switchOf } from "./dialogs.js";
 import { find, html } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { levelName } from "./play.js";
@@ -16,7 +16,6 @@ const BOARDS = [2, 3, 4, 5, 6, 7].map((side) => ({ rows: side, cols: side })); /
  * called when the info arrives.
  */
 export function openNewGame(infoNow, onStart, here = null) {
-  const dialog = find("#new-dialog");
   const setup = { ...structuredClone(settings.setup), ...here };
   const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start, onkeydown: sendByEnter });
 
@@ -82,7 +81,7 @@ export function openNewGame(infoNow, onStart, here = null) {
   }
 
   render();
-  fill(dialog, here?.title ?? "new", form);
+  const dialog = openDialog(here?.title ?? "new", form);
   return () => {
     const { testid } = form.contains(document.activeElement) ? document.activeElement.dataset : {};
     render(testid && `[data-testid="${testid}"]`);
