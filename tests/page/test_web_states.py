@@ -366,3 +366,11 @@ def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):
     page.get_by_test_id("accuracy").wait_for()
     assert not any(url.endswith("api/review") for url in asked)
     expect(page.locator("#moves .slip")).to_have_count(1)
+
+
+@pytest.mark.parametrize("address", ["train-parity", "train-chains", "lesson-4", "review"])
+def test_an_address_shows_the_top_of_its_page(open_page, solver_is_loaded, address):
+    page = open_page(address, size="small")
+    page.locator(".board:visible, #train-counts button").last.wait_for()
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 0
