@@ -183,7 +183,7 @@ NEW_GAME = (  # the first is the Cyrillic letter on the N key
 
 def test_enter_starts_a_new_game_wherever_the_focus_is_and_n_on_every_keyboard(open_page):
     page = open_page("review")
-    for focus in (None, "size", "level-0"):
+    for focus in (None, "rows", "level-0"):
         page.get_by_test_id("nav-review").click()
         load(page, GAME)
         page.keyboard.press("n")
@@ -218,7 +218,7 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
     text = json.dumps(GAME)
     if view == "play":
         page.get_by_test_id("new-game").click()
-        page.evaluate(PASTE, [text, "#size"])  # a field keeps pasted text
+        page.evaluate(PASTE, [text, "[data-testid=rows]"])  # a field keeps pasted text
         page.wait_for_timeout(100)
         assert moves(page).count() == 0
         page.keyboard.press("Escape")

@@ -25,7 +25,7 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
     Number.isInteger(latest.preparing) && words("muted", t("warming", { seconds: latest.preparing })),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
-    outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
+    outcome?.final.length > 1 ? distributionChart(outcome.final, nameOf) : null, // one bar says no more than the words
     reachWords(latest, position, busy),
     bestLines(),
     structureFacts(latest.structure, game),

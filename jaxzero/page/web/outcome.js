@@ -57,12 +57,12 @@ export function distributionChart(final, nameOf) {
   const likely = final.filter(([, p]) => p >= 0.002);
   const margins = likely.map(([margin]) => margin);
   const reach = Math.max(3, ...margins.map(Math.abs));
-  const [width, height, floor] = [348, 84, 66];
+  const [width, height, floor] = [348, 96, 78];
   const top = Math.max(...likely.map(([, p]) => p));
   const x = (margin) => width / 2 - (margin / reach) * (width / 2 - 16);
   const bar = Math.min(22, Math.max(3, (width - 40) / (2 * reach + 1) - 2));
   const bars = likely.map(([margin, p]) => {
-    const tall = Math.max(1.5, (p / top) * (floor - 8));
+    const tall = Math.max(1.5, (p / top) * (floor - 22));
     const side = margin > 0 ? "side-0" : margin < 0 ? "side-1" : "even";
     const title = svg("title", {}, `${marginWords(margin, nameOf)}: ${percent(p)}`);
     return svg("rect", { x: x(margin) - bar / 2, y: floor - tall, width: bar, height: tall, rx: 2, class: side }, title);
