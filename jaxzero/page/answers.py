@@ -16,7 +16,6 @@ from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE
 from jaxzero.play.opponents import (
-    OWN_NETWORK,
     agent_of,
     analysis_programs,
     level_facts,
@@ -32,14 +31,7 @@ WAIT: Answer = {}  # no answer yet
 
 def about() -> Answer:
     """Return the facts that the page needs at its start."""
-    boards = [tuple(map(int, name.split("x"))) for name in OWN_NETWORK]
-    return {
-        "version": __version__,
-        "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
-        "sizes": {"min": 1, "max": LARGEST_SIDE},
-        "levels": level_facts(),
-        "formats": list(FORMATS),
-    }
+    return {"version": __version__, "levels": level_facts(), "formats": list(FORMATS)}
 
 
 def move(question: Answer) -> Answer:

@@ -49,7 +49,6 @@ def test_the_page_learns_what_there_is():
         for number, level in enumerate(LEVELS)
     ]
     assert found["formats"] == list(FORMATS)
-    assert {"rows": 5, "cols": 5} in found["boards"]
 
 
 def test_parallel_questions_get_whole_turns_and_each_its_own():
