@@ -85,7 +85,7 @@ def test_an_edge_of_unknown_worth_is_not_called_good(open_page):
       const known = async () => ({ edges: [{ edge: 5, lost: null }] });
       const analysis = { known, showHint() {}, bestEdge: () => null };
       const practice = createPractice({ record, analysis, onChange() {} });
-      practice.start([{ ply: 0, edge: 1, lost: 2 }]);
+      practice.start(() => [{ ply: 0, edge: 1, lost: 2 }]);
       await practice.press(5);
       return document.querySelector("[data-testid=practice-answer]").className;
     }"""
@@ -374,3 +374,31 @@ def test_an_address_shows_the_top_of_its_page(open_page, solver_is_loaded, addre
     page.locator(".board:visible, #train-counts button").last.wait_for()
     page.wait_for_timeout(300)
     assert page.evaluate("scrollY") == 0
+
+
+def test_exercises_grow_with_the_review(open_page):
+    page = open_page("review")
+    lines = [
+        {"ply": ply, "player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True}
+        | {"exact": True, "phase": "middle"}
+        for ply in (4, 2)
+    ]
+    page.evaluate(
+        """(lines) => {
+            const ask = window.fetch;
+            window.fetch = (path, options) => path !== "api/review" ? ask(path, options) :
+                Promise.resolve(new Response(new ReadableStream({ start(stream) {
+                    const send = (line) => stream.enqueue(new TextEncoder().encode(line));
+                    send(JSON.stringify(lines[0]) + "\\n");
+                    window.goOn = () => send(JSON.stringify(lines[1]) + "\\n");
+                } })));
+        }""",
+        lines,
+    )
+    load(page, GAME)
+    page.locator('[data-testid="practise"]:enabled').click()
+    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 1")
+    page.evaluate("goOn()")
+    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 2")
+    page.get_by_test_id("practice-next").click()
+    expect(page.get_by_test_id("practice-panel")).to_contain_text("Move 3 was")

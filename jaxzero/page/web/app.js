@@ -52,7 +52,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => (practice.grow(), showState()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
@@ -284,8 +284,8 @@ const actions = {
   step: () => play.step(),
   resign: () => confirm("resign", () => play.flag(play.resigner(), true)),
   otherLevel: () => tables.startOtherLevel(),
-  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips())),
-  practise: () => practice.start(ownSlips(review.slips(), play.table.seats)),
+  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips)),
+  practise: () => practice.start(() => ownSlips(review.slips(), play.table.seats)),
   promote: () => (play.unrate(), record.promote()), // nobody played these moves against a level
   edit,
   settings: () => openSettings(info, changeSetting),

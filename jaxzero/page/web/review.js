@@ -91,9 +91,9 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     return lines.filter((line) => line.mistake);
   }
 
-  /** Return all mistakes as tasks of a practice. */
+  /** Return all mistakes as tasks of a practice, the last first, as the review finds them. */
   function slips() {
-    return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] }));
+    return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] })).reverse();
   }
 
   function jump() {
