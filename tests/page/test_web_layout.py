@@ -9,6 +9,7 @@ SIZES = [  # windows in CSS pixels, and screen pixels per CSS pixel
     (320, 568, 1),
     (667, 375, 1),
     (1180, 560, 1),
+    (1280, 720, 1),
     (400, 250, 4),  # 1600x1000 enlarged to 400 %
 ]
 PLACE = """(selector) => {
