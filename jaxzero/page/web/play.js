@@ -246,7 +246,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   function levelAfter() {
     const person = table.seats.findIndex(({ kind }) => kind === "person");
     const { level } = table.seats[1 - person] ?? {};
-    if (level === undefined) return null;
+    if (level === undefined || settings.setup.adapts) return null; // an adapting level follows the rating
     const { score } = record.position;
     const won = table.flagged === undefined ? score[person] > score[1 - person] : table.flagged !== person;
     const lostHeavily = table.flagged === undefined && score[1 - person] >= HEAVY * score[person];
