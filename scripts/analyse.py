@@ -150,7 +150,7 @@ def review_file(path: Path, options: Namespace, agent: Agent, source: Source) ->
     agent = resize(agent, game.board, f"game: {path}: {source.field} {source.name}")
     limits = {"simulations": options.simulations, "seconds": options.seconds}
     with working(f"reviewing {path.name}"):
-        return Reviewed(game, tuple(review(agent, game, **limits)))
+        return Reviewed(game, tuple(reversed([*review(agent, game, **limits)])))
 
 
 def read_position(options: Namespace, agent: Agent) -> RecordedGame:

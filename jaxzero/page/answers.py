@@ -16,13 +16,12 @@ from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE
 from jaxzero.play.opponents import (
-    OWN_NETWORK,
     agent_of,
     analysis_programs,
     level_facts,
     play_level,
 )
-from jaxzero.play.problems import THEMES, find_problem
+from jaxzero.play.problems import GRADES, THEMES, find_problem
 from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
 
@@ -32,14 +31,7 @@ WAIT: Answer = {}  # no answer yet
 
 def about() -> Answer:
     """Return the facts that the page needs at its start."""
-    boards = [tuple(map(int, name.split("x"))) for name in OWN_NETWORK]
-    return {
-        "version": __version__,
-        "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
-        "sizes": {"min": 1, "max": LARGEST_SIDE},
-        "levels": level_facts(),
-        "formats": list(FORMATS),
-    }
+    return {"version": __version__, "levels": level_facts(), "formats": list(FORMATS)}
 
 
 def move(question: Answer) -> Answer:
@@ -57,8 +49,8 @@ def problem(question: Answer) -> Answer:
     if theme not in THEMES:
         known = ", ".join(THEMES)
         raise InputError(f"theme: {theme!r} does not exist (known: {known})")
-    rating = number_within("rating", question.get("rating", 1000), 0.0, 4000.0)
-    return {"theme": theme, **find_problem(theme, seed_of(question), rating).to_json()}
+    grade = number_within("grade", question.get("grade", 0), 0, GRADES - 1)
+    return {"theme": theme, **find_problem(theme, seed_of(question), grade).to_json()}
 
 
 def read(question: Answer) -> Answer:

@@ -33,7 +33,7 @@ from jaxzero.page.web_files import web_routes
 from jaxzero.play.opponents import analysis_programs, programs_of
 from jaxzero.play.problems import SOLVER
 
-DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
+DEFAULT = DotsAndBoxes(3, 3)  # board of the page at its start
 MAX_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
 AT_ONCE = 2  # questions answered at the same time; others wait
 MAX_WAITING = 200  # questions and streams; more are refused

@@ -43,8 +43,13 @@ def _summary(game: RecordedGame, found: Analysis) -> list[str]:
         lines.append(f"wins {win:.1%}, draws {draw:.1%}, loses {lose:.1%}{by}")
     if found.bounds is not None and found.proven is None:
         lines.append("proven: the value is {:+d} to {:+d}".format(*found.bounds))
-    chains = [f"{chain.kind} of {len(chain.boxes)}" for chain in found.chains]
-    lines.append(f"safe edges {found.safe}; chains: {', '.join(chains) or 'none'}")
+    names = {"free": "boxes to take now", "chain": "chains", "loop": "loops"}
+    sizes = {
+        name: " + ".join(str(len(one.boxes)) for one in found.chains if one.kind == kind)
+        for kind, name in names.items()
+    }
+    named = [f"{name}: {size}" for name, size in sizes.items() if size]
+    lines.append("; ".join([f"safe edges {found.safe}", *named]))
     if found.line:
         lines.append("line " + " ".join(edge_name(game.board, edge) for edge in found.line))
     return lines
@@ -79,7 +84,7 @@ def to_json(found: Analysis) -> dict[str, Any]:
         }
         for line in found.lines
     ]
-    long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
+    long = sum(chain.kind == "chain" and len(chain.boxes) >= LONG for chain in found.chains)
     control = None
     closed = [chain for chain in found.chains if chain.kind != "free"]
     if not found.safe and closed and all(len(chain.boxes) >= LONG for chain in closed):

@@ -26,12 +26,13 @@ from jaxzero.players.players import simple_edges
 from jaxzero.solver.endgame import move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
-CANDIDATES = 6  # problems made; the one nearest to the wanted rating is taken
+MOST_RIGHT = 0.25  # share of the edges of a problem that are right, so that guessing fails
+GRADES = 3  # easy, medium, hard
+CANDIDATES = 6  # problems made for a question, in the order of their difficulty
 GAMES = 5000  # most random games for a problem; most problems need hundreds, 30 microseconds each
 NODE_LIMIT, TABLE_ENTRIES = 3000, 2**14  # solver limits for a position: less than 0.1 s
 LONG = 3  # boxes of the shortest long chain
 OPENING_UNDRAWN = 33  # fewest undrawn edges of an opening, of 60 on 5x5
-LOWEST, HIGHEST = 600, 2400  # ratings
 
 Rng = np.random.Generator
 
@@ -44,7 +45,7 @@ class Problem(NamedTuple):
     kind: str  # the kind of answer: edge or count
     answers: dict[str, int]  # {edge: boxes it loses}, or {"count": number}
     value: int  # boxes, for the side to move
-    rating: int
+    difficulty: float  # comparable within a theme
     reason: str  # code of the explanation
     chains: tuple[dict[str, Any], ...] = ()  # drawn with the answer of a count
 
@@ -55,25 +56,26 @@ class Problem(NamedTuple):
         return {"game": game, **{name: getattr(self, name) for name in self._fields[2:]}}
 
 
-def find_problem(theme: str, seed: int, rating: float) -> Problem:
-    """Return a problem of a theme of `THEMES` with a rating near `rating`."""
+def find_problem(theme: str, seed: int, grade: int) -> Problem:
+    """Return a problem of a theme of `THEMES`; grade 0 is easy, 2 is hard."""
     rng = np.random.default_rng([seed, list(THEMES).index(theme)])
     found = list(islice(THEMES[theme](rng), CANDIDATES))
-    return min(found, key=lambda problem: abs(problem.rating - rating))
+    found.sort(key=lambda problem: problem.difficulty)
+    return found[grade * (len(found) - 1) // (GRADES - 1)]
 
 
 def count_chains(rng: Rng) -> Iterator[Problem]:
     """Yield positions without a safe edge; the question is the number of long chains.
 
-    The rating is 600, plus 80 for each chain or loop, 150 more for a loop, 10 for each box.
+    The difficulty is 80 for each chain or loop, 150 more for a loop, 10 for each box.
     """
     for board, drawn, regions in chain_positions(rng):
         moves = exact_moves(board, drawn)
         if moves is not None:
             count = sum(region.size >= LONG and not region.is_loop for region in regions)
             loops = sum(region.is_loop for region in regions)
-            rating = LOWEST + 80 * len(regions) + 150 * loops + 10 * board.num_boxes
-            known = "count", {"count": count}, int(moves.max()), rating, "count"
+            difficulty = 80.0 * len(regions) + 150 * loops + 10 * board.num_boxes
+            known = "count", {"count": count}, int(moves.max()), difficulty, "count"
             yield Problem(board, drawn, *known, tuple(region.to_json() for region in regions))
 
 
@@ -221,7 +223,7 @@ def load_solver() -> None:
     exact_moves(DotsAndBoxes(1, 1), np.zeros(4, bool))
 
 
-SOLVER = Programs(DotsAndBoxes(5, 5), "solver", load_solver)  # with the first board of the page
+SOLVER = Programs(DotsAndBoxes(3, 3), "solver", load_solver)  # with the first board of the page
 
 
 def opened(board: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:
@@ -253,14 +255,15 @@ def graded(
     reason: str,
     choice: Sequence[int] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problem of a position if `choice` has all right edges and at least one wrong edge.
+    """Yield the problem of a position if `choice` has all right edges and at least one wrong
+    edge, and if few enough edges are right (`MOST_RIGHT`).
 
     `moves` [A] are the exact values of all edges, or None if unknown. The default `choice` is all
     undrawn edges.
 
-    The rating is 600, plus 700 times the share of mistakes among `simple_edges`, 300 times the
-    share of mistakes among all edges, 12 for each undrawn edge, and 200 divided by the mean number
-    of boxes that a mistake loses. It is at most 2400.
+    The difficulty is 700 times the share of mistakes among `simple_edges`, plus 300 times the share
+    of mistakes among all edges, 12 for each undrawn edge, and 200 divided by the mean number of
+    boxes that a mistake loses.
     """
     if moves is None:
         return
@@ -269,9 +272,11 @@ def graded(
     right = np.flatnonzero(moves == best)
     if not np.isin(right, choice).all() or np.isin(choice, right).all():
         return
+    if len(right) > MOST_RIGHT * len(edges):
+        return
     losses = best - moves[edges]
     missed = np.mean(moves[simple_edges(board, drawn)] < best)
-    rating = LOWEST + 700 * missed + 300 * np.mean(losses > 0) + 12 * len(edges)
-    rating = min(HIGHEST, rating + 200 / losses[losses > 0].mean())
+    difficulty = 700 * missed + 300 * np.mean(losses > 0) + 12 * len(edges)
+    difficulty = float(difficulty + 200 / losses[losses > 0].mean())
     answers = dict(zip(map(str, edges.tolist()), losses.tolist(), strict=True))
-    yield Problem(board, drawn, "edge", answers, int(best), round(rating), reason)
+    yield Problem(board, drawn, "edge", answers, int(best), difficulty, reason)

@@ -41,14 +41,14 @@ def review(
     wait: Callable[[], Iterable[float]] = tuple,
     seconds: float = SECONDS,
 ) -> Iterator[ReviewLine | float]:
-    """Yield a line for every position of a game in order; the last line has no move.
+    """Yield a line for every position of a game from its end, where proofs are quick, to its start.
 
-    The solver gets `seconds` for a position (0: no solver). Without a proof, a search values the
-    position. Before a search, the items of `wait()` are yielded, the seconds of waiting for its
-    programs.
+    The line of the last position has no move. The solver gets `seconds` for a position (0: no
+    solver). Without a proof, a search values the position. Before a search, the items of `wait()`
+    are yielded, the seconds of waiting for its programs.
     """
-    before: ReviewLine | None = None
-    for ply in range(len(game.moves) + 1):
+    after: ReviewLine | None = None
+    for ply in reversed(range(len(game.moves) + 1)):
         here = game.cut(ply)
         value, exact, best = 0.0, True, None
         if not here.is_over:
@@ -61,11 +61,11 @@ def review(
                 value, exact, best = float(thought.value), False, int(thought.edge)
         margin = round(of_first(here.player, here.margin + value), 2)
         line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here))
-        if before is not None:
-            loss = of_first(before.player, before.margin - margin)
-            yield replace(before, lost=round(max(0.0, loss), 2))
-        before = line
-    yield before
+        if after is not None:
+            loss = of_first(line.player, line.margin - after.margin)
+            line = replace(line, lost=round(max(0.0, loss), 2))
+        yield line
+        after = line
 
 
 def phase_of(here: RecordedGame) -> str:

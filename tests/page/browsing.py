@@ -24,13 +24,18 @@ def ready(page):
     page.locator("#board-host .board:not(.waits)").wait_for()
 
 
+def choose_size(page, size):
+    for side, count in zip(("rows", "cols"), size.split("x"), strict=True):
+        page.get_by_test_id(side).select_option(count)
+
+
 def begin(page, *options, size=None, by="new-game"):
     """Open a dialog for a game by a button, choose options by their test ids, and start."""
     page.get_by_test_id(by).click()
     for option in options:
         page.locator("label", has=page.get_by_test_id(option)).click()
     if size:
-        page.get_by_test_id("size").select_option(size)
+        choose_size(page, size)
     page.get_by_test_id("start-game").click()
 
 

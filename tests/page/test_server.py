@@ -49,7 +49,6 @@ def test_the_page_learns_what_there_is():
         for number, level in enumerate(LEVELS)
     ]
     assert found["formats"] == list(FORMATS)
-    assert {"rows": 5, "cols": 5} in found["boards"]
 
 
 def test_parallel_questions_get_whole_turns_and_each_its_own():
@@ -119,7 +118,7 @@ def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_pos
         ("problem", {}, "theme: must be a text"),
         ("problem", {"theme": "x" * 500}, "theme: 'xxx"),
         ("problem", {"theme": "loops", "seed": 2**32}, "seed: 4294967296 "),
-        ("problem", {"theme": "loops", "rating": 1e300}, "rating: 1e+300 "),
+        ("problem", {"theme": "loops", "grade": 1e300}, "grade: 1e+300 "),
         ("write", {"format": "pdf"}, "format: 'pdf' "),
         ("read", {"text": 5}, "text: "),
         ("read", {"text": "# 9x10\nh0,0"}, "text: a 9x10 board is beyond 9x9"),
@@ -199,7 +198,7 @@ HOSTILE = (
 )
 PATHS = ("warm", "move", "problem", "read", "write", "analyse", "review")
 FIELDS = ("rows", "cols", "start", "moves", "level", "seed", "text", "format", "names", "seconds")
-FIELDS += ("theme", "rating")
+FIELDS += ("theme", "grade")
 
 
 def hostile_question(rng: random.Random) -> tuple[str, bytes]:

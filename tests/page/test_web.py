@@ -44,7 +44,7 @@ def test_a_game_by_keyboard_and_another_begins(open_page):
     assert scores(page) == [0, 6]
     assert page.get_by_test_id("status").inner_text() == "Second player wins 6 : 0"
     assert page.get_by_test_id("live").inner_text() != ""
-    page.get_by_test_id("again").click()
+    start_game(page, size="2x3")
     assert drawn_edges(page) == 0
     assert not page.get_by_test_id("ended").is_visible()
     edge = page.get_by_test_id("edge-4")
@@ -56,9 +56,9 @@ def test_a_game_by_keyboard_and_another_begins(open_page):
 def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     page = open_page()
     with page.expect_request("**/api/warm") as request:  # the engine gets ready meanwhile
-        start_game(page, mode="engine")
+        start_game(page, mode="engine", size="4x4")
     asked = request.value.post_data_json
-    assert (asked["rows"], asked["cols"], drawn_edges(page)) == (3, 3, 0)
+    assert (asked["rows"], asked["cols"], drawn_edges(page)) == (4, 4, 0)
     answers = []
     for _ in range(2):
         draw(page, 0)
@@ -90,7 +90,7 @@ def test_levels_have_names_and_the_seconds_of_getting_ready_are_shown(open_page)
     start_game(page, mode="engine", size="2x2")
     draw(page, 0)
     expect(page.get_by_test_id("status")).to_contain_text(
-        re.compile(r"Getting ready for this board … \d s")
+        re.compile(r"Getting ready for this board … \d s of about 60")
     )
     for (request,) in held:
         request.continue_()
@@ -115,7 +115,8 @@ def test_analysis_on_and_off_and_a_hint(open_page):
     assert page.locator("#board-host .cost").count() == 0
     page.keyboard.press("h")
     page.locator("#board-host .hint-spot").wait_for()
-    assert "edge row" in page.get_by_test_id("status").inner_text()
+    expect(page.get_by_test_id("status")).to_have_text(re.compile(r"^\S.*: [hv]\d,\d$"))
+    expect(page.get_by_test_id("live")).to_contain_text("edge row")  # the long form
 
 
 def test_a_game_is_reviewed_varied_and_shared(open_page):
@@ -138,7 +139,7 @@ def test_a_game_is_reviewed_varied_and_shared(open_page):
     expect(page).to_have_url(re.compile("#g="))
     other = open_page(page.url.partition("#")[2])
     assert moves(other).count() == 5
-    for link in ("g=9x9.AA.AA", "g=2x2...1e300", "g=2x2...NaN"):  # invalid links
+    for link in ("g=9x9.AA.AA", "g=0x2..", "g=2x2.%"):  # invalid links
         other.goto("about:blank")
         other.goto(f"{page.url.partition('#')[0]}#{link}")
         expect(other.get_by_test_id("notice")).to_be_visible()
@@ -150,16 +151,26 @@ def test_teaching_warns_before_a_costly_move(open_page):
     set_switch(page, "teaching")
     to_play(page)
     page.get_by_test_id("edge-2").click()  # the third side of a box
-    warning = page.get_by_test_id("teach-dialog")
-    expect(warning).to_contain_text("you end about 2 boxes worse")
+    warning = page.get_by_test_id("teach-panel")
+    expect(warning).to_contain_text("Estimate: after this move you end about 2 boxes worse")
     expect(warning).to_contain_text("lets the other side take 1 box at once")  # the reason
-    expect(warning).to_contain_text("Better: ")
+    mark = page.locator("#board-host .hint")
+    expect(mark).to_have_count(1)  # the edge in question, not the better one
+    places = [part.bounding_box() for part in (warning, page.locator("#board-host .board"))]
+    assert places[0]["x"] >= places[1]["x"] + places[1]["width"], "it does not cover the board"
+    before = mark.get_attribute("x1"), mark.get_attribute("y1")
+    page.get_by_test_id("teach-show").click()
+    assert (mark.get_attribute("x1"), mark.get_attribute("y1")) != before
     page.get_by_test_id("teach-back").click()
+    expect(warning).to_be_hidden()
     assert not is_drawn(page, 2)
-    page.get_by_test_id("edge-2").click()
-    page.get_by_test_id("teach-anyway").click()
-    page.locator('#board-host .drawn[data-edge="2"]').wait_for()
-    page.get_by_test_id("undo").click()
+    for again in (page.get_by_test_id("teach-anyway"), page.get_by_test_id("edge-2")):
+        page.get_by_test_id("edge-2").click()
+        expect(warning).to_be_visible()
+        again.click()
+        page.locator('#board-host .drawn[data-edge="2"]').wait_for()
+        expect(warning).to_be_hidden()
+        page.get_by_test_id("undo").click()
     draw(page, 9)  # loses nothing: no warning
     assert not warning.is_visible()
 

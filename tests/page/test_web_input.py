@@ -14,7 +14,6 @@ from browsing import (
     load,
     moves,
     ready,
-    set_switch,
     start_game,
     to_play,
 )
@@ -51,7 +50,6 @@ def test_a_click_counts_as_soon_as_it_is_your_turn(open_page):
 def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     page = open_page("review", motion="no-preference")
     load(page, CHAIN)
-    set_switch(page, "chains-choice")
     to_play(page)
     page.evaluate(
         """(edges) => edges.forEach((edge) =>
@@ -63,7 +61,7 @@ def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     expect_scores(page, 0, 2)
 
 
-def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_click(open_page):
+def test_one_click_takes_a_chain_up_to_the_choice_and_undo_takes_one_click(open_page):
     page = open_page("review")
     load(page, CHAIN)
     to_play(page)
@@ -73,20 +71,14 @@ def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_cli
     page.get_by_test_id("undo").click()
     draw(page, 13)
     expect(page.get_by_test_id("toast")).to_be_empty()
-    for chains, taken in (("off", 1), ("all", 4), ("choice", 2)):
-        page.get_by_test_id("nav-review").click()
-        load(page, CHAIN)
-        set_switch(page, f"chains-{chains}")
-        to_play(page)
-        draw(page, 13)
-        ready(page)
-        expect_scores(page, 0, taken)
-        after = drawn_edges(page)
-        page.get_by_test_id("undo").click()
-        expect_scores(page, 0, 0)
-        page.get_by_test_id("redo").click()
-        expect_scores(page, 0, taken)
-        assert drawn_edges(page) == after
+    ready(page)
+    expect_scores(page, 0, 2)
+    after = drawn_edges(page)
+    page.get_by_test_id("undo").click()
+    expect_scores(page, 0, 0)
+    page.get_by_test_id("redo").click()
+    expect_scores(page, 0, 2)
+    assert drawn_edges(page) == after
     draw(page, 16)  # a second click
     ready(page)
     page.get_by_test_id("undo").click()
@@ -191,7 +183,7 @@ NEW_GAME = (  # the first is the Cyrillic letter on the N key
 
 def test_enter_starts_a_new_game_wherever_the_focus_is_and_n_on_every_keyboard(open_page):
     page = open_page("review")
-    for focus in (None, "size", "level-0", "komi"):
+    for focus in (None, "rows", "level-0"):
         page.get_by_test_id("nav-review").click()
         load(page, GAME)
         page.keyboard.press("n")
@@ -226,11 +218,11 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
     text = json.dumps(GAME)
     if view == "play":
         page.get_by_test_id("new-game").click()
-        page.evaluate(PASTE, [text, "#komi"])  # a field keeps pasted text
+        page.evaluate(PASTE, [text, "[data-testid=rows]"])  # a field keeps pasted text
         page.wait_for_timeout(100)
         assert moves(page).count() == 0
         page.keyboard.press("Escape")
-        to_link = "async (game) => (await import('./share.js')).toFragment(game)"
+        to_link = "async (game) => (await import('./record.js')).toFragment(game)"
         text = f"http://other:8000/#{page.evaluate(to_link, GAME)}"
     page.evaluate(PASTE, [text, "body"])
     expect(moves(page)).to_have_count(len(GAME["moves"]))

@@ -9,6 +9,7 @@ SIZES = [  # windows in CSS pixels, and screen pixels per CSS pixel
     (320, 568, 1),
     (667, 375, 1),
     (1180, 560, 1),
+    (1280, 720, 1),
     (400, 250, 4),  # 1600x1000 enlarged to 400 %
 ]
 PLACE = """(selector) => {
@@ -68,7 +69,7 @@ MIDDLES = """(all) => all.map((one) => {
 def test_boards_of_other_shapes_are_large_enough_and_show_their_coordinates(open_page):
     page = open_page(size="low")
     store = "async (setup) => (await import('./settings.js')).remember({ setup })"
-    for rows, cols in ((1, 7), (7, 1)):
+    for rows, cols in ((2, 9), (9, 2)):
         page.evaluate(store, {"rows": rows, "cols": cols})
         page.reload()
         page.get_by_test_id("new-game").click()
@@ -165,7 +166,7 @@ def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page
     page.locator("#board-host .board:not(.waits)").wait_for()
     for edge in range(12):
         draw(page, edge)
-    page.get_by_test_id("again").wait_for()
+    page.get_by_test_id("ended").wait_for()
     expect_one_place(page)
     page.goto(f"{page.url.partition('#')[0]}#review")
     load(page, GAME)

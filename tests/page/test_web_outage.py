@@ -7,6 +7,7 @@ import json
 import pytest
 from browsing import (
     GAME,
+    choose_size,
     draw,
     expect,
     hold,
@@ -246,16 +247,16 @@ def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
     assert page.locator("#board-host .hint-spot").count() == 1
 
 
-def test_boards_come_into_the_open_dialog_for_a_new_game(open_page):
+def test_a_new_game_needs_no_server_and_ratings_come_into_the_open_dialog(open_page):
     page = open_page()
     held = hold(page, "info")
     with page.expect_request("**/api/info"):
         page.reload()
     page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
-    assert page.locator("#size option[value='2x2']").count() == 0
+    choose_size(page, "9x2")
+    slider = page.get_by_test_id("level-0")
+    expect(slider).to_have_attribute("aria-valuetext", "Beginner")
     held[0].continue_()
-    page.get_by_test_id("size").select_option("2x2")
-    expect(page.get_by_test_id("mode-watch")).to_be_checked()
+    expect(slider).to_have_attribute("aria-valuetext", "Beginner · 400")
     page.get_by_test_id("start-game").click()
-    expect(page.locator("#board-host .edge")).to_have_count(12)
+    expect(page.locator("#board-host .edge")).to_have_count(47)

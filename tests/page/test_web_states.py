@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from browsing import (
     GAME,
@@ -83,7 +85,7 @@ def test_an_edge_of_unknown_worth_is_not_called_good(open_page):
       const known = async () => ({ edges: [{ edge: 5, lost: null }] });
       const analysis = { known, showHint() {}, bestEdge: () => null };
       const practice = createPractice({ record, analysis, onChange() {} });
-      practice.start([{ ply: 0, edge: 1, lost: 2 }]);
+      practice.start(() => [{ ply: 0, edge: 1, lost: 2 }]);
       await practice.press(5);
       return document.querySelector("[data-testid=practice-answer]").className;
     }"""
@@ -160,3 +162,243 @@ def test_a_game_that_is_watched_waits_where_somebody_looked_back(open_page):
     page.get_by_test_id("watch-run").click()
     page.get_by_test_id("move-4").wait_for()
     assert drawn_edges(page) > 2
+
+
+def end_a_game(page, winner):
+    """Show the end of a game of a person against Novice that one player has won 4 : 0."""
+    chain = {"rows": 1, "cols": 4, "start": [*range(9), *range(9 + winner, 9)], "moves": []}
+    last = [9, 10, 11, 12] if winner == 0 else []
+    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
+    table = {"id": winner, "date": 1, "game": chain | {"moves": last}, "seats": seats}
+    page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
+    page.reload()
+
+
+def test_the_first_game_can_be_won_and_another_level_is_offered_after_it(open_page):
+    page = open_page()
+    expect(page.get_by_test_id("player-1")).to_contain_text("Beginner")
+    expect(page.locator("#board-host .edge")).to_have_count(24)
+    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
+    row = {"rows": 1, "cols": 2, "title": ""}
+    for start, edges, words, level in (
+        ([0, 1, 2, 3, 4], [5, 6], "A harder one?", "Casual"),
+        ([0, 1, 2, 3], [4, 5, 6], "An easier one?", "Beginner"),
+    ):
+        game = row | {"start": start, "moves": edges}
+        table = {"id": "one", "date": 1, "game": game, "seats": seats}
+        page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
+        page.reload()
+        expect(page.get_by_test_id("other-level")).to_have_text(words)
+        page.get_by_test_id("other-level").click()
+        expect(page.get_by_test_id("player-1")).to_contain_text(level)
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+
+
+def test_an_address_opens_what_it_names(open_page):
+    page = open_page("lesson-11")  # there are nine
+    page.get_by_test_id("lesson-9").wait_for()
+    page.goto(f"{page.url.partition('#')[0]}#review")
+    load(page, GAME | {"moves": GAME["moves"][:3]})
+    page.get_by_test_id("share").click()
+    page.wait_for_url("**/#g=*")
+    link = page.url
+    draw(page, 9)
+    draw(page, 1)
+    page.goto("about:blank")
+    page.goto(link)
+    expect(moves(page)).to_have_count(5)  # the own game is still there
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
+
+
+LOOKS = """(all) => all.map((one) => {
+    const { backgroundColor, outlineStyle } = getComputedStyle(one);
+    return [backgroundColor, outlineStyle].join();
+})"""
+
+
+def test_forced_colours_show_what_is_chosen(open_page):
+    page = open_page(forced_colors="active")
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    page.get_by_test_id("analysis").click()
+    page.get_by_test_id("new-game").click()
+    for group, chosen in (
+        (".bar nav a", 0),
+        (".player", 0),
+        ("#moves button", 1),
+        (".toolbar.play-only button:visible", -1),
+        (".segments:has([name=clock]) label", 0),
+    ):
+        looks = page.locator(group).evaluate_all(LOOKS)
+        assert looks.count(looks[chosen]) == 1, (group, looks)
+
+
+def test_a_player_resigns_after_a_question(open_page):
+    page = open_page()
+    expect(page.get_by_test_id("resign")).to_be_hidden()
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    page.get_by_test_id("resign").click()
+    page.get_by_test_id("resign-dialog").get_by_text("Cancel").click()
+    expect(page.get_by_test_id("ended")).to_be_hidden()
+    page.get_by_test_id("resign").click()
+    page.get_by_test_id("resign-agree").click()
+    expect(page.get_by_test_id("status")).to_have_text("You resign. Computer wins")
+    expect(page.get_by_test_id("resign")).to_be_hidden()
+    page.reload()
+    expect(page.get_by_test_id("status")).to_have_text("You resign. Computer wins")
+    open_games(page)
+    expect(page.get_by_test_id("archived")).to_contain_text("(resigned)")
+    page.get_by_test_id("archived").click()
+    load(page, GAME)
+    page.locator("#moves .slip").first.wait_for()
+    assert page.get_by_test_id("move-4").inner_text().split() == ["4", "h1,0", "\N{MINUS SIGN}1"]
+
+
+def test_boxes_to_take_now_chains_and_loops_have_three_names(open_page):
+    page = open_page()
+    sizes = {"free": 2, "chain": 5, "loop": 4}
+    chains = [
+        {"boxes": [*range(n)], "kind": kind if kind == "loop" else "chain", "length": n}
+        | {"free": kind == "free", "edges": []}
+        for kind, n in sizes.items()
+    ]
+    structure = {"chains": chains, "safe": 0, "long": 1, "control": None}
+    line = {"edges": [], "structure": structure, "stage": "structure", "value": None}
+    page.route("**/api/analyse", lambda route: route.fulfill(body=json.dumps(line) + "\n"))
+    page.get_by_test_id("analysis").click()
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text("Boxes to take now: 2")
+    expect(facts).to_contain_text("Chains: 5")
+    expect(facts).to_contain_text("Loops: 4")
+    expect(facts).to_contain_text("1 long chain")
+    expect(page.locator("#board-host .chain text")).to_have_text(["5", "○4"])
+    page.locator("#legend").click()
+    expect(page.locator(".legend").last).to_contain_text("hard-hearted: gives one or two boxes")
+
+
+def test_a_clock_runs_in_every_view(open_page):
+    page = open_page(alone=True)
+    stop_time(page)
+    start_game(page, "clock-1+0", size="2x2")
+    draw(page, 0)
+    for view in ("review", "learn"):
+        page.get_by_test_id(f"nav-{view}").click()
+        page.locator(f'[data-testid="nav-{view}"][aria-current="page"]').wait_for()
+        page.clock.run_for(20_000)
+    to_play(page)
+    expect(page.get_by_test_id("clock-1")).to_have_text("0:20")
+    page.get_by_test_id("nav-learn").click()
+    page.clock.run_for(21_000)
+    to_play(page)
+    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+
+
+def test_names_from_a_file_have_limits_and_a_comment_is_no_name_of_a_button(
+    open_page,
+):
+    page = open_page("review")
+    name = "\N{HEBREW LETTER ALEF}" * 300
+    load(page, GAME | {"names": [name, ""], "title": name, "comments": {"1": "first move"}})
+    shown = page.get_by_test_id("player-0").locator(".name")
+    expect(shown).to_have_text(name[:100])
+    expect(shown).to_have_attribute("dir", "auto")
+    expect(page.get_by_test_id("game-title")).to_have_value(name[:100])
+    button = page.get_by_test_id("move-1")
+    assert "first move" not in button.get_attribute("aria-label")
+    assert button.get_attribute("title") == "first move"
+
+
+def test_a_file_without_a_game_is_answered_with_what_can_be_done(open_page):
+    page = open_page("review")
+    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
+    page.get_by_test_id("file-input").set_input_files(file)
+    expect(page.get_by_test_id("notice")).to_contain_text("Please load a file that was saved here")
+
+
+def test_printing_shows_the_board_the_score_the_moves_and_the_comments(open_page):
+    page = open_page("review")
+    load(page, GAME | {"comments": {"2": "a safe edge"}})
+    page.emulate_media(media="print")
+    for part in ("#board-host .board", "#players", "#moves"):
+        expect(page.locator(part)).to_be_visible()
+    note = page.locator("#moves .note")
+    assert note.evaluate("(note) => note.getBoundingClientRect().width") > 50
+    for part in (".bar", ".toolbar.review-only", ".side", "#comment"):
+        expect(page.locator(part)).to_be_hidden()
+
+
+def test_storage_that_is_refused_is_reported_once(open_page):
+    page = open_page()
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error(); }; }")
+    draw(page, 0)
+    expect(page.get_by_test_id("toast")).to_contain_text("stores nothing")
+    page.evaluate("document.querySelector('#toast').textContent = ''")
+    page.get_by_test_id("move-2").wait_for()
+    draw(page, 20)
+    expect(page.get_by_test_id("toast")).to_be_empty()
+
+
+def test_a_reason_is_proven_or_called_an_estimate(open_page):
+    page = open_page()
+    reasons = """async (rated) => {
+        const [{ reasonsOf }, { createRecord }] =
+            await Promise.all([import("./teach.js"), import("./record.js")]);
+        const record = createRecord({ rows: 5, cols: 5, start: [], moves: [] });
+        return rated.map(([exact, safe]) =>
+            reasonsOf(record, { edge: 0, lost: 2, class: "safe", exact }, { safe, chains: [] })[0]);
+    }"""
+    early, estimated, late = page.evaluate(reasons, [[True, 41], [False, 4], [True, 4]])
+    assert early == estimated == "The search estimates that another edge is better."
+    assert "parity" in late
+
+
+def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):
+    page = open_page("review")
+    with page.expect_response("**/api/review") as response:
+        load(page, GAME)
+    plies = [json.loads(line).get("ply") for line in response.value.text().splitlines()]
+    assert plies == [5, 4, 3, 2, 1, 0, None]
+    page.get_by_test_id("accuracy").wait_for()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload()
+    page.get_by_test_id("accuracy").wait_for()
+    assert not any(url.endswith("api/review") for url in asked)
+    expect(page.locator("#moves .slip")).to_have_count(1)
+
+
+@pytest.mark.parametrize("address", ["train-parity", "train-chains", "lesson-4", "review"])
+def test_an_address_shows_the_top_of_its_page(open_page, solver_is_loaded, address):
+    page = open_page(address, size="small")
+    page.locator(".board:visible, #train-counts button").last.wait_for()
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 0
+
+
+def test_exercises_grow_with_the_review(open_page):
+    page = open_page("review")
+    lines = [
+        {"ply": ply, "player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True}
+        | {"exact": True, "phase": "middle"}
+        for ply in (4, 2)
+    ]
+    page.evaluate(
+        """(lines) => {
+            const ask = window.fetch;
+            window.fetch = (path, options) => path !== "api/review" ? ask(path, options) :
+                Promise.resolve(new Response(new ReadableStream({ start(stream) {
+                    const send = (line) => stream.enqueue(new TextEncoder().encode(line));
+                    send(JSON.stringify(lines[0]) + "\\n");
+                    window.goOn = () => send(JSON.stringify(lines[1]) + "\\n");
+                } })));
+        }""",
+        lines,
+    )
+    load(page, GAME)
+    page.locator('[data-testid="practise"]:enabled').click()
+    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 1")
+    page.evaluate("goOn()")
+    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 2")
+    page.get_by_test_id("practice-next").click()
+    expect(page.get_by_test_id("practice-panel")).to_contain_text("Move 3 was")

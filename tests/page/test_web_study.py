@@ -10,6 +10,7 @@ import pytest
 from browsing import (
     GAME,
     begin,
+    choose_size,
     draw,
     expect,
     hold,
@@ -205,7 +206,7 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     page.route("**/api/info", lambda route: route.fulfill(json=about() | {"levels": levels}))
     page.reload()
     page.get_by_test_id("new-game").click()
-    page.get_by_test_id("size").select_option("2x2")
+    choose_size(page, "2x2")
     page.get_by_test_id("adapts").check()
     expect(page.get_by_test_id("level-0")).to_have_count(0)
     with page.expect_request("**/api/warm") as request:

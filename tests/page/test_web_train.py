@@ -37,32 +37,48 @@ def choices(page, problem, right):
     return [page.get_by_test_id(f"train-edge-{edge}") for edge in edges]
 
 
-def training(page):
-    return page.evaluate("JSON.parse(localStorage.getItem('jaxzero')).training")
+def solved(page):
+    return page.evaluate("JSON.parse(localStorage.getItem('jaxzero')).streak")
 
 
 @pytest.mark.parametrize(
     ("theme", "size", "locale"), [("chains", "phone", "zh-CN"), ("parity", "desk", "en-US")]
 )
-def test_answers_are_judged_and_the_rating_follows(open_page, theme, size, locale):
+def test_answers_are_judged_and_those_solved_in_a_row_are_counted(open_page, theme, size, locale):
     page, problem = open_theme(open_page, theme, size=size, locale=locale)
     assert problem["theme"] == theme
-    rating = page.get_by_test_id("train-rating")
-    expect(rating).to_contain_text("1000")
+    streak = page.get_by_test_id("train-streak")
+    expect(streak).to_contain_text("0")
+    for count in (1, 2):
+        choices(page, problem, right=True)[0].click()
+        expect(page.locator("#train-answer.good")).not_to_be_empty()
+        expect(streak).to_contain_text(str(count))
+        problem = to_next(page)
     choices(page, problem, right=False)[0].click()
-    answer = page.locator("#train-answer.bad")
-    expect(answer).not_to_be_empty()
-    assert training(page)["rating"] < 1000
-    expect(rating).to_contain_text(str(training(page)["rating"]))
+    expect(page.locator("#train-answer.bad")).not_to_be_empty()
+    expect(streak).to_contain_text("0")
     assert (page.locator(".hint-spot").count() == 1) == (problem["kind"] == "edge")
     assert (page.locator(".chain").count() > 0) == (problem["kind"] == "count")
-    low = training(page)["rating"]
-    choices(page, to_next(page), right=True)[0].click()
-    expect(page.locator("#train-answer.good")).not_to_be_empty()
-    assert training(page) == {"rating": training(page)["rating"], "solved": 1, "tried": 2}
-    assert training(page)["rating"] > low
-    page.get_by_test_id("nav-learn").click()
-    expect(page.get_by_test_id("training")).to_contain_text(str(training(page)["rating"]))
+
+
+def test_a_problem_has_an_address_and_counts_once(open_page):
+    page, problem = open_theme(open_page, "parity")
+    with page.expect_response("**/api/problem") as response:
+        page.reload()
+    assert response.value.json() == problem
+    choices(page, problem, right=True)[0].click()
+    page.locator("#train-answer.good").wait_for()
+    page.reload()
+    choices(page, problem, right=True)[0].click()
+    page.locator("#train-answer.good").wait_for()
+    assert solved(page) == 1
+    hard = to_next(page, page.locator("label", has=page.get_by_test_id("grade-2")))
+    assert hard != problem
+    assert "#train-parity-2-" in page.url
+    page.go_back()
+    with page.expect_response("**/api/problem") as response:
+        page.reload()
+    assert response.value.json() == problem
 
 
 def test_a_mistake_shows_what_it_loses_and_every_edge_its_loss(open_page):
@@ -74,9 +90,9 @@ def test_a_mistake_shows_what_it_loses_and_every_edge_its_loss(open_page):
     shown = page.locator(".number").all_text_contents()
     minus = "\N{MINUS SIGN}"
     assert sorted(shown) == sorted("★" if loss == 0 else f"{minus}{loss}" for loss in others)
-    before = training(page)
+    before = solved(page)
     page.locator(".lesson .edge:not(.drawn)").first.click(force=True)
-    assert training(page) == before, "a problem counts once"
+    assert solved(page) == before
     page.get_by_test_id("language").click()
     expect(page.get_by_test_id("train-answer")).to_contain_text("不是最好的")
     assert page.locator(".lesson .edge.last").count() == 1
@@ -147,3 +163,32 @@ def win_lesson(page, number, board, solution):
         page.get_by_test_id(f"lesson-edge-{edge}").click()
         assert not page.locator("#lesson-answer.bad").count()
     assert not solution
+
+
+# Returns how each lesson answers each first edge: [[edge, mood, answer, boxes given], ...].
+JUDGED = """async () => {
+    const [{ LESSONS }, { boxesGiven, closedBy, replay }] =
+        await Promise.all([import("./lesson_data.js"), import("./rules.js")]);
+    return LESSONS.map(({ game, judge }) => {
+        const { drawn } = replay(game);
+        const open = [...drawn.keys()].filter((edge) => !drawn[edge]);
+        return open.map((edge) => {
+            const closed = closedBy(game, drawn, edge).length;
+            const given = boxesGiven(game, drawn, edge);
+            const { mood, answer } = judge({ edge, closed, given, ply: 0, score: [closed, 0] });
+            return [edge, mood, answer, given];
+        });
+    });
+}"""
+
+
+def test_what_a_lesson_praises_is_best_and_the_count_is_blamed_for_safe_edges_alone(open_page):
+    page = open_page("learn")
+    judged = page.evaluate(JUDGED)
+    for number, (lesson, answers) in enumerate(zip(lessons(page), judged, strict=True), 1):
+        game = lesson["game"]
+        values = move_values(DotsAndBoxes(game["rows"], game["cols"]), game["start"])
+        best = {edge for edge, mood, *_ in answers if mood != "bad"}
+        assert best and all(values[edge] == values.max() for edge in best), number
+        if number == 5:
+            assert {given for _, _, answer, given in answers if answer == "bad"} == {0}

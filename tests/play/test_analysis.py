@@ -9,8 +9,10 @@ import pytest
 from compiled import tiny_agent
 
 from jaxzero.game import DotsAndBoxes, count_sides, parse_edge, play_moves
+from jaxzero.game.records import RecordedGame
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
+from jaxzero.play.analysis_report import format_analysis, to_json
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 
@@ -36,6 +38,21 @@ def test_kinds_of_edges_in_a_row(cols, drawn, kinds):
     edges[: 2 * cols] = True
     edges[[parse_edge(board, name) for name in drawn]] = True
     assert [one.kind for one in by_structure(board, edges).edges] == kinds.split()
+
+
+def test_free_boxes_chains_and_loops_have_their_own_names():
+    """Two loops of four beside each other, or one of them opened: only chains count as long."""
+    board = DotsAndBoxes(2, 5)
+    inside = ("h1,0", "h1,1", "v0,1", "v1,1", "h1,3", "h1,4", "v0,4", "v1,4")
+    start = set(range(board.num_edges)) - {parse_edge(board, name) for name in inside}
+    for drawn, words in (
+        (start, "safe edges 0; loops: 4 + 4"),
+        (start | {parse_edge(board, "h1,0")}, "safe edges 0; boxes to take now: 4; loops: 4"),
+    ):
+        game = RecordedGame(2, 5, tuple(sorted(drawn)))
+        found = by_structure(board, game.drawn)
+        assert to_json(found)["structure"]["long"] == 0
+        assert words in format_analysis(game, found)
 
 
 def test_the_solver_yields_after_each_slice(monkeypatch):

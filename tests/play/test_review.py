@@ -21,7 +21,7 @@ BOARD = DotsAndBoxes(2, 2)
 def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
     """Return the review of a game that the solver proves everywhere."""
     game = RecordedGame(2, 2, start, tuple(moves))
-    return Reviewed(game, tuple(review.review(None, game, 16)))
+    return Reviewed(game, tuple(reversed([*review.review(None, game, 16)])))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -62,13 +62,14 @@ def test_tallies_add_up_and_perfect_play_loses_nothing():
 
 def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypatch):
     """Values of a search are noisy: a loss of less than one box is no mistake there."""
-    said = ((3, 0.5), (4, 0.25), (5, -1.5))
+    said = ((5, -1.5), (4, 0.25), (3, 0.5))  # from the end of the game
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
     game = RecordedGame(2, 2, moves=(0, 1))
     found = review.review(None, game, 16, wait=lambda: [0.0, 0.1], seconds=0)
     assert [next(found), next(found)] == [0.0, 0.1]
     lines = [line for line in found if isinstance(line, review.ReviewLine)]
+    lines.reverse()
     # The sides alternate: a move is worth the negated value of the next position.
     assert [line.lost for line in lines] == [0.75, 0.0, None]
     assert [line.best for line in lines] == [3, 4, 5] and not any(line.exact for line in lines)

@@ -2,7 +2,6 @@
 
 import { panelParts } from "./analysis_panel.js";
 import { api, isAbort } from "./api.js";
-import { edgeWords } from "./board.js";
 import { find } from "./dom.js";
 import { t } from "./i18n.js";
 import { percent } from "./outcome.js";
@@ -10,16 +9,16 @@ import { clear, drawChains, drawCosts, drawHint, drawLine, drawOwners, formatLos
 import { edgeName } from "./rules.js";
 import { settings } from "./settings.js";
 
+const EFFORT = { simulations: 256, seconds: 20 };
 const REST = 150; // ms before a request; stepping quickly through a game sends only one
 
 /**
  * Create the analysis.
  *
- * `wanted()` returns whether to ask the server, `isShown()` whether to show the answer. `komi()` returns the komi of the game,
- * `nameOf(player)` a name. `better()` returns an edge to mark as {edge, player}, or null: the edge that a person has touched, or
+ * `wanted()` returns whether to ask the server, `isShown()` whether to show the answer. `nameOf(player)` a name. `better()` returns an edge to mark as {edge, player}, or null: the edge that a person has touched, or
  * the better one after a mistake. `linePlayer()` returns a function that plays a line, or null. `notice` shows errors.
  */
-export function createAnalysis({ record, board, notice, panel, wanted, isShown, komi, nameOf, better, linePlayer }) {
+export function createAnalysis({ record, board, notice, panel, wanted, isShown, nameOf, better, linePlayer }) {
   let latest = null; // the answer so far; later lines replace fields of earlier ones
   let controller = null; // of the running request
   let failed = false; // the request has failed and will be repeated
@@ -61,7 +60,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      await api.analyse(game, { simulations: 256, seconds: settings.effort }, (line) => mine.signal.aborted || take(line), mine.signal);
+      await api.analyse(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
     } catch (error) {
       if (!isAbort(error) && !mine.signal.aborted) failed = notice.fail("analysis", error, restart);
@@ -112,7 +111,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     if (isShown() && latest) {
       if (settings.chainsShown) drawChains(layers.under, game, position.drawn, latest.structure?.chains ?? []);
       if (settings.ownersShown) drawOwners(layers.owners, game, latest.owners ?? [], position.player);
-      drawCosts(layers.costs, game, markedEdges(latest, settings.everyEdge), settings.numbers);
+      drawCosts(layers.costs, game, markedEdges(latest, settings.everyEdge));
     }
     const mark = hinted === null ? better() : { edge: hinted, player: position.player };
     if (mark) drawHint(layers.marks, game, mark.edge, mark.player);
@@ -134,7 +133,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     const words = found && edgeNote(found);
     const note = find("#edge-note", panel);
     if (note) note.textContent = words ?? t("analysis.pointAt");
-    return words ?? (edge === null ? "" : `${edgeName(record.game, edge)}: ${edgeWords(record.game, edge)}`);
+    return words ?? (edge === null ? "" : edgeName(record.game, edge));
   }
 
   function edgeNote(edge) {
@@ -152,7 +151,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     if (panel.hidden) return;
     if (panel.matches(":active")) return void setTimeout(render, 100); // replacing a pressed button would lose its click
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
-    panel.replaceChildren(...panelParts({ latest, record, komi, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
+    panel.replaceChildren(...panelParts({ latest, record, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
     if (focused) find(`#${focused}`, panel)?.focus();
     describe(pointed);
   }

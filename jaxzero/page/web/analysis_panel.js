@@ -2,30 +2,30 @@
 
 import { html, sideSign, svg } from "./dom.js";
 import { t } from "./i18n.js";
-import { distributionChart, formatNumber, marginWords, outcomeOf, winBar } from "./outcome.js";
+import { distributionChart, formatNumber, marginWords, outcomeOf } from "./outcome.js";
 import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
-const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
+const LONGEST_LINE = 4; // moves
+const LESSONS = { close: 1, safe: 2, chain: 3, loop: 6, takes: 1, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
 
 /**
  * Return the parts of the panel. `latest` is the analysis so far. `busy` tells whether more of it will arrive, `failed`
  * whether a failed request will be repeated. `showLine(edges)` shows moves on the board; `onLine(edges)` plays them, or is
  * null. `onSwitch()` is called after a switch has changed.
  */
-export function panelParts({ latest, record, komi, nameOf, busy, failed, showLine, onLine, onSwitch }) {
+export function panelParts({ latest, record, nameOf, busy, failed, showLine, onLine, onSwitch }) {
   const { game, position } = record;
   const heading = html("div", { class: "panel-head" }, html("h2", {}, t("analysis.title")), latest ? badge(latest, busy) : null);
   if (position.over) return [heading, words("muted", t("analysis.over"))];
   if (!latest) return [heading, words("muted", t(busy || failed ? "analysis.waiting" : "analysis.off"))];
-  const outcome = outcomeOf(latest, position, komi(), nameOf);
+  const outcome = outcomeOf(latest, position, nameOf);
   return [
     heading,
     Number.isInteger(latest.preparing) && words("muted", t("warming", { seconds: latest.preparing })),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
-    outcome?.chances && winBar(outcome.chances),
-    outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
+    outcome?.final.length > 1 ? distributionChart(outcome.final, nameOf) : null, // one bar says no more than the words
     reachWords(latest, position, busy),
     bestLines(),
     structureFacts(latest.structure, game),
@@ -43,9 +43,9 @@ export function panelParts({ latest, record, komi, nameOf, busy, failed, showLin
 
   function oneLine({ line, value }, number) {
     const shown = record.shown();
-    const { plies } = replay({ ...shown, moves: [...shown.moves, ...line] });
+    const { plies } = replay({ ...shown, moves: [...shown.moves, ...line.slice(0, LONGEST_LINE)] });
     const buttons = plies.slice(shown.moves.length).map((ply, index) => moveButton(line, ply, index, number));
-    const lead = position.score[0] - position.score[1] - komi();
+    const lead = position.score[0] - position.score[1];
     const margin = lead + (position.player === 0 ? value : -value);
     const worth = value === null ? null : html("span", { class: "worth", title: marginWords(margin, nameOf) }, sideSign(margin < 0 ? 1 : 0, 10), formatNumber(Math.abs(margin)));
     return html("div", { class: "line", "data-testid": number ? `line-${number + 1}` : "line" }, worth, buttons);
@@ -89,16 +89,21 @@ function reachWords(latest, { drawn }, busy) {
 
 function structureFacts(structure, { rows, cols }) {
   if (!structure) return null;
-  const lengths = (kind) =>
-    structure.chains.filter((chain) => chain.kind === kind).map((chain) => chain.length).join(" + ");
+  const lengths = (name) => structure.chains.filter((chain) => nameOfChain(chain) === name).map((chain) => chain.length).join(" + ");
+  const named = (name, topic) => lengths(name) && lesson(topic, t(`analysis.${name}`, { n: lengths(name) }));
   const facts = [
-    lesson("chain", t("analysis.chainsList", { chains: lengths("chain"), loops: lengths("loop") })),
+    named("free", "close"),
+    named("chain", "chain"),
+    named("loop", "loop"),
     html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
     structure.safe > 0 && lesson("control", t("analysis.target", { even: (rows + 1) * (cols + 1) % 2 === 0, all: structure.long })),
     structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
   ];
   return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
 }
+
+/** Return "free" for the boxes to take now, which need not touch, else "chain" or "loop". */
+const nameOfChain = ({ free, kind }) => (free ? "free" : kind);
 
 function lesson(name, text) {
   return html("a", { href: `#lesson-${LESSONS[name]}` }, text);
@@ -110,9 +115,9 @@ function legend() {
   const sample = (kind) =>
     html(
       "a",
-      { title: t(`class.${kind}.note`), href: `#lesson-${LESSONS[kind]}` },
+      { href: `#lesson-${LESSONS[kind]}` },
       svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
-      t(`class.${kind}`),
+      `${t(`class.${kind}`)}: ${t(`class.${kind}.note`)}`,
     );
   const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
   const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // STEPS of overlay.js, rounded
@@ -135,7 +140,7 @@ function switches(onSwitch) {
   };
   const one = (name, label) =>
     html("button", { id: `switch-${name}`, class: "small", "aria-pressed": String(settings[name]), onclick: flip(name) }, t(label));
-  const all = { everyEdge: "analysis.every", numbers: "analysis.numbers", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
+  const all = { everyEdge: "analysis.every", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
   return html("div", { class: "row" }, Object.entries(all).map(([name, label]) => one(name, label)));
 }
 

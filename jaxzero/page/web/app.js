@@ -5,9 +5,8 @@ import { api } from "./api.js";
 import { addReview, archivedSlips, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
-import { openSettings, openShortcuts } from "./dialogs.js";
+import { confirm, openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, placeIcons } from "./dom.js";
-import { createEditor } from "./editor.js";
 import { createFiles } from "./files.js";
 import { language, t, translate } from "./i18n.js";
 import { listenToKeys, listenToWheel } from "./keys.js";
@@ -19,13 +18,13 @@ import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
-import { lastTurn } from "./rules.js";
+import { lastTurn, replay } from "./rules.js";
 import { applyTheme, remember, settings } from "./settings.js";
 import { sound } from "./sound.js";
-import { createStatus } from "./status.js";
-import { createTables } from "./tables.js";
-import { showTools } from "./toolbar.js";
-import { createTrainer, THEMES } from "./train.js";
+import { createStatus, showTools } from "./status.js";
+import { createEditor, createTables } from "./tables.js";
+import { createTeacher } from "./teach.js";
+import { createTrainer, problemAt } from "./train.js";
 
 let info = null; // what the server offers; null until it answers
 let showNewGame = () => {}; // renders the open dialog for a new game again
@@ -46,7 +45,6 @@ const analysis = createAnalysis({
   board,
   notice,
   panel: find("#analysis-panel"),
-  komi: () => play.table.komi,
   nameOf: (player) => status.sideName(player),
   better: () => (isReview() ? null : play.markedEdge()) ?? (practice.isOn() ? null : review.better()),
   isShown: () => settings.analysis && !practice.isOn(),
@@ -54,8 +52,9 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => (practice.grow(), showState()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
+const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
 const lessons = createLessons({ parent: find("#learn") });
@@ -69,7 +68,7 @@ const files = createFiles({
   nameOf: (player) => status.sideName(player),
   notice,
   onName: () => (tables.keep(), showState()),
-  onLoad: (game, names) => tables.showLoaded(game, 0, names),
+  onLoad: (game, names) => tables.showLoaded(game, names),
 });
 
 function press(edge, byTouch) {
@@ -89,11 +88,11 @@ function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine() && !play.table.clocks && !play.ended();
 }
 
-/** Return the side whose clock runs: from the first move to the end, while the game is shown and not paused. */
+/** Return the side whose clock runs, from the first move to the end. An engine that does not move outside its view has time. */
 function runningSide() {
-  const isPaused = editor.isOn() || (play.watching() && !play.state.running);
-  const runs = view === "play" && !isPaused && !play.ended() && record.game.moves.length > 0;
-  return runs ? record.position.player : null;
+  if ((play.watching() && !play.state.running) || play.ended() || !record.root.moves.length) return null;
+  const { player } = view === "play" ? record.position : replay(record.root);
+  return view === "play" || play.table.seats[player].kind === "person" ? player : null;
 }
 
 /** Go to a view by its address. If the view is already shown, the game goes on. */
@@ -147,6 +146,7 @@ function showState(slowly = false) {
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
   showTools({ record, play, editor, ended });
+  teacher.render();
 }
 
 /** Show another ply of the game on the table. */
@@ -190,10 +190,10 @@ function toggleAnalysis() {
 function route() {
   const name = location.hash.slice(1);
   if (name.startsWith("g=")) return tables.showShared(name);
-  const lesson = /^lesson-([1-9]\d*)$/.exec(name);
-  if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
-  const theme = name.replace(/^train-/, "");
-  if (theme !== name && THEMES.includes(theme)) return showView("learn", theme, trainer);
+  const lesson = /^lesson-([1-9]\d*)$/.exec(name)?.[1] - 1;
+  if (lesson < lessons.count) return showView("learn", lesson);
+  const problem = problemAt(name);
+  if (problem) return showView("learn", problem, trainer);
   if (["play", "review"].includes(name)) return showView(name);
   showView(/^(learn|lesson-.*|train.*)$/.test(name) || !settings.visited ? "learn" : "play"); // or no such lesson or theme
   if (name === "train") find("#themes").scrollIntoView();
@@ -232,6 +232,7 @@ function showView(name, page = null, teacher = lessons) {
 /** Show all texts in the language of the settings. */
 function showLanguage() {
   play.state.hint = "";
+  play.unmark(); // a warning is in the other language
   translate();
   notice.render();
   files.showFormats();
@@ -242,9 +243,13 @@ function showLanguage() {
   analysis.refresh();
 }
 
+function switchLanguage() {
+  remember({ language: language() === "zh" ? "en" : "zh" });
+  showLanguage();
+}
+
 function changeSetting(name) {
   if (name === "teaching") analysis.refresh();
-  if (["turn", "flip"].includes(name)) view === "learn" ? learning.render() : showState();
   if (name === "sound") sound("box");
 }
 
@@ -276,52 +281,31 @@ const actions = {
   pause: () => play.watching() && play.run(!play.state.running),
   help: openShortcuts,
   focusBoard: () => board.focus(),
+  step: () => play.step(),
+  resign: () => confirm("resign", () => play.flag(play.resigner(), true)),
+  otherLevel: () => tables.startOtherLevel(),
+  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips)),
+  practise: () => practice.start(() => ownSlips(review.slips(), play.table.seats)),
+  promote: () => (play.unrate(), record.promote()), // nobody played these moves against a level
+  edit,
+  settings: () => openSettings(info, changeSetting),
+  language: switchLanguage,
+  skip: (event) => (event.preventDefault(), board.focus()),
 };
 
 function listen() {
-  const click = (selector, action) => find(selector).addEventListener("click", action);
-  click("#new-game", actions.newGame);
-  click("#again", () => tables.start(settings.setup));
-  click("#undo", actions.undo);
-  click("#redo", actions.redo);
-  click("#hint", actions.hint);
-  click("#seats", actions.players);
-  click("#play-here", actions.players);
-  click("#open-games", () => openArchive(tables.openArchived, () => practice.start(archivedSlips())));
-  click("#practise", () => practice.start(ownSlips(review.slips(), play.table.seats)));
-  click("#let-move", actions.letMove);
-  click("#first", actions.first);
-  click("#back", actions.undo);
-  click("#forward", actions.redo);
-  click("#last", actions.last);
-  click("#next-mistake", actions.mistake);
-  click("#watch-run", actions.pause);
-  click("#watch-step", () => play.step());
-  click("#edit", edit);
-  click("#promote-variation", () => {
-    play.unrate(); // nobody played these moves against a level
-    record.promote();
-  });
-  click("#open-settings", () => openSettings(info, changeSetting));
-  click("#open-keys", openShortcuts);
-  click("#language", () => {
-    remember({ language: language() === "zh" ? "en" : "zh" });
-    showLanguage();
-  });
-  click("#skip", (event) => {
-    event.preventDefault();
-    board.focus();
-  });
-  for (const button of findAll(".analysis-switch")) button.addEventListener("click", toggleAnalysis);
+  for (const button of findAll("[data-action]")) button.addEventListener("click", actions[button.dataset.action]);
   const speed = find("#watch-speed");
   speed.value = settings.speed;
   speed.addEventListener("input", () => remember({ speed: Number(speed.value) }));
   listenToKeys(actions, () => view !== "learn");
   listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);
+  addEventListener("refused", () => say(t("error.storage")));
   addEventListener("pagehide", () => play.table.clocks && tables.keep()); // stores the time left on the clocks
 }
 
+history.scrollRestoration = "manual"; // every page begins at its top
 applyTheme();
 placeIcons();
 tables.restore();

@@ -1,10 +1,9 @@
 /** The archive of the last finished games, stored in this browser, and the list of games to open, practise or export. */
 
-import { download, find, html } from "./dom.js";
-import { fill } from "./dialogs.js";
+import { download, html } from "./dom.js";
+import { openDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
-import { formatNumber } from "./outcome.js";
-import { levelName, scoreWithKomi } from "./play.js";
+import { levelName } from "./play.js";
 import { keyOf } from "./record.js";
 import { findFault, replay } from "./rules.js";
 import { stored } from "./settings.js";
@@ -85,7 +84,6 @@ export function archivedSlips() {
 
 /** Open the list of games. `onOpen(table)` opens a game; `onPractise()` starts a practice of all mistakes. */
 export function openArchive(onOpen, onPractise) {
-  const dialog = find("#games-dialog");
   const games = [...stored().aside.toReversed(), ...archived()];
   const open = (table) => () => {
     dialog.close();
@@ -103,22 +101,22 @@ export function openArchive(onOpen, onPractise) {
   );
   const list = games.map((table) => html("li", {}, html("button", { onclick: open(table), "data-testid": "archived" }, row(table))));
   const body = games.length ? html("ol", { class: "games" }, list) : html("p", { class: "muted" }, t("games.none"));
-  fill(dialog, "games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
+  const dialog = openDialog("games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
 }
 
-function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
+function row({ game, seats, names = [], date, flagged, resigned, accuracy }) {
   const engine = seats.find(({ kind }) => kind === "engine");
   const person = seats.findIndex(({ kind }) => kind === "person");
   const position = replay(game);
   const sides = engine && person === 1 ? [1, 0] : [0, 1]; // a person's own boxes first
-  const score = sides.map((side) => formatNumber(scoreWithKomi(position, komi)[side])).join(" : ");
-  const note = flagged !== undefined ? t("games.time") : position.over ? "" : t("games.unfinished");
+  const score = sides.map((side) => position.score[side]).join(" : ");
+  const note = flagged !== undefined ? t(resigned ? "games.resigned" : "games.time") : position.over ? "" : t("games.unfinished");
   const people = [names[0] || t("name.first"), names[1] || t("name.second")];
   const who = names.some(Boolean) ? people.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
   const share = accuracy?.[Math.max(0, person)]?.all;
   return [
     html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
-    html("span", { class: "who" }, `${game.rows} × ${game.cols} · ${who}`),
+    html("span", { class: "who", dir: "auto" }, `${game.rows} × ${game.cols} · ${who}`),
     html("strong", {}, [engine && person >= 0 ? t("name.you") : "", score, note].join(" ")),
     html("span", { class: "muted" }, share === undefined || share === null ? "" : t("games.accuracy", { n: share })),
   ];

@@ -1,10 +1,9 @@
 /** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, coordinatesOf, dotsOf, edgeLine, endsOf, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
+import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
 import { t } from "./i18n.js";
 import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
-import { settings } from "./settings.js";
 
 const AT_DOT = 16; // units of the picture; a click this close to a dot is ambiguous and draws no edge
 const AT_CENTRE = 18; // the same at the centre of a box
@@ -23,7 +22,6 @@ const SHOWING = 800; // ms for all edges of one click at most
  */
 export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null, arrowsStep = () => false, prefix = "" }) {
   let size = null;
-  let shape = ""; // size, turn and flip of the picture as built
   let edges = [];
   let boxes = [];
   let picture = null;
@@ -34,7 +32,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
 
   function build(board) {
     size = { rows: board.rows, cols: board.cols };
-    shape = shapeOf(board);
     const { viewBox, width, height } = frameOf(size);
     boxes = Array.from({ length: boxCount(size) }, (_, box) => makeBox(box));
     edges = Array.from({ length: edgeCount(size) }, (_, edge) => makeEdge(edge));
@@ -111,7 +108,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   /** Return the clickable area of an edge: all points nearest to the edge, except those near a dot or the centre of a box. */
   function targetOf(edge) {
     const [x, y] = middleOf(size, edge);
-    const flat = isFlat(edge);
+    const flat = placeOf(size, edge).kind === "h";
     const [place, farthest] = flat ? [y, sizeOf(size)[1]] : [x, sizeOf(size)[0]];
     const half = UNIT / 2;
     const before = (place === 0 ? MARGIN : half) - AT_CENTRE;
@@ -165,12 +162,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     event.stopPropagation();
   }
 
-  /** Return whether an edge is horizontal on the screen. */
-  function isFlat(edge) {
-    const [, y1, , y2] = endsOf(size, edge);
-    return y1 === y2;
-  }
-
   /** Return the next edge for an arrow key. Left and right stay in the row; up and down go to the next row of edges. */
   function neighbour(edge, way) {
     let [x, y] = middleOf(size, edge);
@@ -178,7 +169,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     else if (way === "Right") x += UNIT;
     else {
       y += (way === "Down" ? UNIT : -UNIT) / 2;
-      x = isFlat(edge) ? x - UNIT / 2 : Math.min(x, sizeOf(size)[0] - UNIT) + UNIT / 2;
+      x = placeOf(size, edge).kind === "h" ? x - UNIT / 2 : Math.min(x, sizeOf(size)[0] - UNIT) + UNIT / 2;
     }
     const found = edges.findIndex((_, other) => middleOf(size, other).join() === [x, y].join());
     return found < 0 ? edge : found;
@@ -196,7 +187,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
    * edges clickable too. `slowly` lets new edges appear one after another.
    */
   function show(board, position, { last = [], enabled = true, editing = false, slowly = false } = {}) {
-    if (shape !== shapeOf(board)) build(board);
+    if (size?.rows !== board.rows || size.cols !== board.cols) build(board);
     const fresh = position.plies.filter(({ edge }) => !edges[edge].classList.contains("drawn"));
     fresh.forEach(({ edge, closed }, index) => {
       const wait = slowly ? Math.min(DRAWING, SHOWING / fresh.length) * index : 0;
@@ -230,13 +221,9 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
 
   return {
     show,
-    focus: () => edges[current]?.focus(),
+    focus: () => edges[current]?.focus({ preventScroll: true }),
     layers: () => layers,
   };
-}
-
-function shapeOf({ rows, cols }) {
-  return [rows, cols, settings.turn, settings.flip].join();
 }
 
 function edgeLabel(board, edge, drawn) {

@@ -4,17 +4,34 @@ import { find, html, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { applyTheme, remember, settings } from "./settings.js";
 
-/** Fill a dialog with a heading, a close button and its parts, and show it. */
-export function fill(dialog, name, ...parts) {
+/** Return the dialog of the page, filled with a heading, a close button and its parts, and show it. */
+export function openDialog(name, ...parts) {
+  const dialog = find("#dialog");
   const close = html("button", { class: "quiet", type: "button", "aria-label": t("close"), onclick: () => dialog.close() }, icon("close"));
   dialog.replaceChildren(
     html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close),
     ...parts,
   );
   dialog.setAttribute("aria-labelledby", `${name}-title`);
-  if (dialog.open) return;
-  dialog.showModal();
+  dialog.dataset.testid = `${name}-dialog`;
+  if (!dialog.open) dialog.showModal();
   find("form :checked", dialog)?.focus(); // here Enter submits the form; on the close button it would not
+  return dialog;
+}
+
+/** Ask whether to do something, and do it if the person agrees. */
+export function confirm(name, action) {
+  const agree = () => {
+    dialog.close();
+    action();
+  };
+  const foot = html(
+    "div",
+    { class: "dialog-foot" },
+    html("button", { onclick: () => dialog.close() }, t("cancel")),
+    html("button", { class: "primary", onclick: agree, "data-testid": `${name}-agree` }, t(name)),
+  );
+  const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
 }
 
 /** Return a row of choices. `options` are [value, words]. */
@@ -37,13 +54,11 @@ export function switchOf(name, on, onChange) {
 
 /** Open the settings. `onChange(name)` is called after each change. */
 export function openSettings(info, onChange) {
-  const dialog = find("#settings-dialog");
   const set = (name) => (value) => {
     remember({ [name]: value });
     applyTheme();
     onChange(name);
   };
-  const chains = ["off", "choice", "all"].map((value) => [value, t(`settings.chains.${value}`)]);
   const themes = ["system", "light", "dark"].map((value) => [value, t(`settings.theme.${value}`)]);
   const version = info && html("p", { class: "muted" }, t("settings.version", info));
   const body = html(
@@ -51,19 +66,12 @@ export function openSettings(info, onChange) {
     { class: "dialog-body" },
     switchOf("teaching", settings.teaching, set("teaching")),
     switchOf("confirm", settings.confirm, set("confirm")),
-    segments("chains", t("settings.chains"), chains, settings.chains, set("chains")),
-    html("p", { class: "muted" }, t("settings.chains.note")),
-    segments("effort", t("settings.effort"), EFFORTS.map((seconds) => [seconds, t("settings.seconds", { n: seconds })]), settings.effort, set("effort")),
-    segments("turn", t("settings.turn"), [0, 1, 2, 3].map((turn) => [turn, `${90 * turn}°`]), settings.turn, set("turn")),
-    switchOf("flip", settings.flip, set("flip")),
     switchOf("sound", settings.sound, set("sound")),
     segments("theme", t("settings.theme"), themes, settings.theme, set("theme")),
     version,
   );
-  fill(dialog, "settings", body);
+  openDialog("settings", body);
 }
-
-const EFFORTS = [5, 20, 60]; // seconds of an analysis
 
 const KEYS = [
   ["← ↑ → ↓", "arrows"],
@@ -83,5 +91,5 @@ const KEYS = [
 
 export function openShortcuts() {
   const rows = KEYS.flatMap(([keys, name]) => [html("dt", {}, html("kbd", {}, keys)), html("dd", {}, t(`keys.${name}`))]);
-  fill(find("#keys-dialog"), "keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
+  openDialog("keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
 }

@@ -1,6 +1,4 @@
-/** Small helpers to build elements. */
-
-import { ICONS } from "./icons.js";
+/** Small helpers to build elements, and the icons. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -70,3 +68,32 @@ export function sideSign(player, size = 16, centre = []) {
     shape,
   );
 }
+
+/** Outlines of the icons, drawn with round strokes on a field of 24 by 24. */
+const ICONS = {
+  plus: "M12 5v14M5 12h14",
+  undo: "M9 7 4 12l5 5M4 12h10a6 6 0 0 1 6 6",
+  redo: "m15 7 5 5-5 5M20 12H10a6 6 0 0 0-6 6",
+  again: "M20 5v5h-5M20 10a8 8 0 1 0 0 5",
+  hint: "M9 18h6M10 21h4M12 3a6 6 0 0 0-4 10.5c.8.8 1 1.500 1 2.500h6c0-1 .2-1.700 1-2.500A6 6 0 0 0 12 3Z",
+  analysis: "M4 20V10M10 20V4M16 20v-7M21 20H3",
+  first: "M6 5v14M19 6l-8 6 8 6Z",
+  back: "m15 5-7 7 7 7",
+  forward: "m9 5 7 7-7 7",
+  last: "M18 5v14M5 6l8 6-8 6Z",
+  mistake: "M12 4v10M12 18.500v.5",
+  play: "m8 5 11 7-11 7Z",
+  pause: "M8 5v14M16 5v14",
+  step: "m6 5 9 7-9 7ZM19 5v14",
+  settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.500v5M9 14.500v5",
+  keyboard: "M3 6h18v12H3ZM7 10h.01M11 10h.01M15 10h.01M17 14h.01M7 14h6",
+  language: "M3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18Z",
+  open: "M12 16V5M7 9l5-5 5 5M4 16v4h16v-4",
+  save: "M12 4v11M7 11l5 5 5-5M4 16v4h16v-4",
+  copy: "M9 9h11v11H9ZM5 15H4V4h11v1",
+  share: "M8 12h8M10 8H7a4 4 0 0 0 0 8h3M14 8h3a4 4 0 0 1 0 8h-3",
+  edit: "m4 20 1-5L16 4l4 4L9 19Z",
+  players: "M9 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM3 19a6 6 0 0 1 12 0M16 5.500a3 3 0 0 1 0 5M18 13.500a6 6 0 0 1 3 5.500",
+  games: "M5 4h14v16H5ZM9 8h6M9 12h6M9 16h3",
+  close: "M6 6l12 12M18 6 6 18",
+};

@@ -3,16 +3,17 @@
 import { api } from "./api.js";
 import { importGames } from "./archive.js";
 import { download, find, html } from "./dom.js";
-import { PICTURES } from "./export_picture.js";
+import { PICTURES } from "./pictures.js";
 import { hasText, t } from "./i18n.js";
 import { say } from "./notice.js";
-import { toFragment } from "./share.js";
+import { toFragment } from "./record.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
+const LONGEST_NAME = 100; // as in the fields of the names
 const MAX_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" };
 
-/** Create the file tools. `table` has the komi and the names; `nameOf(player)` returns the name of a side. */
+/** Create the file tools. `table` has the names; `nameOf(player)` returns the name of a side. */
 export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   let formats = ["json"]; // formats that the server can write
 
@@ -65,7 +66,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     const key = record.key();
     try {
       const { names, ...game } = await api.read(text);
-      onLoad(game, names);
+      onLoad({ ...game, title: game.title.slice(0, LONGEST_NAME) }, names.map((name) => name.slice(0, LONGEST_NAME)));
       say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
       // Retry only while the position is the same: a person who has moved on wants no other game.
@@ -105,7 +106,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   }
 
   async function share() {
-    const fragment = toFragment(record.game, table.komi);
+    const fragment = toFragment(record.game);
     history.replaceState(null, "", `#${fragment}`);
     await toClipboard(location.href, "files.shared", "files.link");
   }

@@ -5,9 +5,8 @@ import { settings } from "./settings.js";
 import { LEARN } from "./texts/learn.js";
 import { STUDY } from "./texts/study.js";
 import { TABLE } from "./texts/table.js";
-import { TRAIN } from "./texts/train.js";
 
-export const TEXTS = { ...TABLE, ...STUDY, ...LEARN, ...TRAIN };
+export const TEXTS = { ...TABLE, ...STUDY, ...LEARN };
 const LANGUAGES = ["en", "zh"]; // in the order of each pair
 
 export function language() {

@@ -20,9 +20,9 @@ export const LESSONS = [
   },
   {
     id: "safe",
-    game: { rows: 3, cols: 3, start: [0, 2, 4, 7, 8, 9, 10, 13, 15, 16, 19, 23], moves: [] },
-    solution: [6],
-    judge: ({ given }) => (given ? bad("bad", { n: given }) : good("good")),
+    game: { rows: 3, cols: 3, start: [0, 2, 3, 4, 8, 9, 10, 15, 17, 20, 22], moves: [] },
+    solution: [1],
+    judge: ({ given }) => (given ? bad("gives", { n: given }) : good("good")),
   },
   {
     id: "chain",
@@ -40,7 +40,7 @@ export const LESSONS = [
     id: "rule",
     game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 9, 11, 14, 16, 18, 19, 21, 23], moves: [] },
     solution: [7, 8, 15, 10, 13, 12, 17, 6, 20],
-    judge: winsFrom(7),
+    judge: (move) => (!move.ply && move.given ? bad("gives", { n: move.given }) : winsFrom(7)(move)),
   },
   {
     id: "loop",

@@ -6,7 +6,7 @@ import { hasText, t } from "./i18n.js";
 import { bad, good, LESSONS } from "./lesson_data.js";
 import { tell } from "./notice.js";
 import { clear, drawHint } from "./overlay.js";
-import { heroPicture, RULES } from "./pictures.js";
+import { HERO, miniature, RULES } from "./pictures.js";
 import { createRecord } from "./record.js";
 import { boxesGiven, closedBy, simpleEdge } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
@@ -55,7 +55,7 @@ export function createLessons({ parent }) {
             html("a", { class: "button", href: "#lesson-1", "data-testid": "first-lesson" }, t("learn.first")),
           ),
         ),
-        html("div", { class: "picture" }, heroPicture()),
+        html("div", { class: "picture" }, miniature(HERO)),
       ),
       html("section", {}, html("h2", {}, t("learn.rules")), html("ol", { class: "rules" }, RULES.map(rule))),
       html("section", {}, html("h2", {}, t("learn.lessons")), html("ol", { class: "lesson-list" }, LESSONS.map(entry))),
@@ -63,11 +63,11 @@ export function createLessons({ parent }) {
     ];
   }
 
-  function rule(picture, index) {
+  function rule(game, index) {
     return html(
       "li",
       {},
-      picture(),
+      miniature(game),
       html("h3", {}, `${index + 1}. ${t(`rule.${index + 1}.title`)}`),
       html("p", {}, t(`rule.${index + 1}.text`)),
     );
@@ -189,7 +189,7 @@ export function createLessons({ parent }) {
     find("#lesson-score").textContent = t("learn.score", { own, other });
     const answer = find("#lesson-answer");
     const key = `lesson.${LESSONS[number].id}.${verdict?.answer}`;
-    const text = verdict ? t(hasText(key) ? key : "lesson.lost", verdict.values) : "";
+    const text = verdict ? t(hasText(key) ? key : `lesson.${verdict.answer}`, verdict.values) : "";
     if (answer.textContent !== text) {
       answer.textContent = text;
       if (text) reveal(find(".lesson .after", parent));

@@ -55,16 +55,17 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       {
         class: shown && index < record.at ? "" : "later",
         "aria-current": shown && index === record.at - 1 ? "true" : null,
-        "aria-label": t("moves.label", words) + (note ? `. ${note}` : ""),
+        "aria-label": t("moves.label", words),
         title: note,
         "data-testid": shown ? `move-${index + 1}` : null,
         onclick: () => onMove(index + 1, pathAt(places)),
       },
+      html("span", { class: "ply" }, String(index + 1)),
       sideSign(player, 11),
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
       slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
-      note ? html("span", { "aria-hidden": "true" }, "✎") : null,
+      note ? html("span", { class: "note", "aria-hidden": "true" }, note) : null,
     );
     return html("li", {}, button);
   }

@@ -1,11 +1,11 @@
 /** The dialog for a new game, or for playing on from a position with other players. */
 
 import { CLOCKS } from "./clock.js";
-import { fill, segments, switchOf } from "./dialogs.js";
+import { openDialog, segments, switchOf } from "./dialogs.js";
 import { find, html } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { levelName } from "./play.js";
-import { LARGEST_SIDE } from "./rules.js";
+import { LARGEST_SIDE, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 /**
@@ -14,7 +14,6 @@ import { remember, settings } from "./settings.js";
  * called when the info arrives.
  */
 export function openNewGame(infoNow, onStart, here = null) {
-  const dialog = find("#new-dialog");
   const setup = { ...structuredClone(settings.setup), ...here };
   const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start, onkeydown: sendByEnter });
 
@@ -39,11 +38,10 @@ export function openNewGame(infoNow, onStart, here = null) {
     const words = (group, values) => values.map((value) => [value, t(`new.${group}${value}`)]);
     return [
       segments("mode", t("new.mode"), words("mode.", ["engine", "people", "watch"]), setup.mode, choose("mode")),
-      !here && boardChoice(infoNow(), setup, render),
+      !here && boardChoice(setup),
       setup.mode === "engine" && sideChoice(words),
       ...levelChoices(),
       !here && clockChoice(),
-      !here && komiChoice(),
       html(
         "div",
         { class: "dialog-foot" },
@@ -80,14 +78,8 @@ export function openNewGame(infoNow, onStart, here = null) {
     return switchOf("adapts", setup.adapts, set);
   }
 
-  function komiChoice() {
-    const set = ({ target }) => (setup.komi = Number(target.value) || 0);
-    const input = html("input", { type: "number", id: "komi", step: 0.5, min: -20, max: 20, value: setup.komi, oninput: set, "data-testid": "komi" });
-    return html("div", {}, html("label", { class: "label", for: "komi" }, t("new.komi")), input);
-  }
-
   render();
-  fill(dialog, here?.title ?? "new", form);
+  const dialog = openDialog(here?.title ?? "new", form);
   return () => {
     const { testid } = form.contains(document.activeElement) ? document.activeElement.dataset : {};
     render(testid && `[data-testid="${testid}"]`);
@@ -102,39 +94,16 @@ function sendByEnter(event) {
   currentTarget.requestSubmit();
 }
 
-function boardChoice(info, setup, render) {
-  const boards = info?.boards ?? [{ rows: setup.rows, cols: setup.cols }];
-  const name = ({ rows, cols }) => `${rows} × ${cols}`;
-  const own = !boards.some(({ rows, cols }) => rows === setup.rows && cols === setup.cols);
-  const option = (board) =>
-    html("option", { value: `${board.rows}x${board.cols}`, selected: board.rows === setup.rows && board.cols === setup.cols }, name(board));
-  const change = ({ target }) => {
-    if (target.value === "own") setup.ownSize = true;
-    else {
-      [setup.rows, setup.cols] = target.value.split("x").map(Number);
-      setup.ownSize = false;
-    }
-    render("#size");
+/** Return the choice of the rows and columns. */
+function boardChoice(setup) {
+  const sides = Array.from({ length: LARGEST_SIDE - SMALLEST_SIDE + 1 }, (_, index) => index + SMALLEST_SIDE);
+  const choice = (name) => {
+    setup[name] = Math.max(SMALLEST_SIDE, setup[name]);
+    const options = sides.map((side) => html("option", { value: side, selected: side === setup[name] }, String(side)));
+    const choose = ({ target }) => (setup[name] = Number(target.value));
+    return html("select", { onchange: choose, "aria-label": t(`new.${name}`), "data-testid": name }, options);
   };
-  const ownShown = own || setup.ownSize;
-  const select = html(
-    "select",
-    { id: "size", onchange: change, "data-testid": "size" },
-    html("optgroup", { label: t("new.trained") }, boards.map(option)),
-    html("option", { value: "own", selected: ownShown }, t("new.own")),
-  );
-  const sides = ownShown ? ["rows", "cols"].map((side) => sideSlider(side, setup)) : [];
-  return html("div", {}, html("label", { class: "label", for: "size" }, t("new.size")), select, html("div", { class: "sides" }, sides));
-}
-
-function sideSlider(side, setup) {
-  const value = html("strong", {}, String(setup[side]));
-  const input = ({ target }) => {
-    setup[side] = Number(target.value);
-    value.textContent = target.value;
-  };
-  const range = html("input", { type: "range", min: 1, max: LARGEST_SIDE, step: 1, value: setup[side], oninput: input, "aria-label": t(`new.${side}`), "data-testid": `own-${side}` });
-  return html("div", {}, html("span", { class: "label" }, t(`new.${side}`), " · ", value), range);
+  return html("fieldset", {}, html("legend", {}, t("new.size")), choice("rows"), " × ", choice("cols"));
 }
 
 function levelSlider(label, levels, value, onChange, testid) {

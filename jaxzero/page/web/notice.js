@@ -1,7 +1,7 @@
 /** Messages of the page: a line of notices, short messages, and messages for screen readers. */
 
 import { find } from "./dom.js";
-import { setText, t } from "./i18n.js";
+import { hasText, setText, t } from "./i18n.js";
 
 const FIRST_REST = 1500; // ms before the first retry; doubled for each further retry
 const LONGEST_REST = 20000; // ms
@@ -44,7 +44,8 @@ export function createNotice(answers) {
   /** Report a failed request. Returns whether the page will repeat it automatically. */
   function fail(name, error, repeat) {
     if (!error.kind) throw error; // a bug of this page, not a failure of the server
-    const text = () => t(`error.${error.kind}`, { message: error.message });
+    const own = `error.${name}`; // what a person can do about it
+    const text = () => t(!error.passes && hasText(own) ? own : `error.${error.kind}`, { message: error.message });
     if (!error.passes) {
       set("word", { text });
       return false;

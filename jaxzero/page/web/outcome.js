@@ -1,6 +1,6 @@
-/** The expected end of a game from the view of the first player: words, bar of chances, chart of margins. */
+/** The expected end of a game from the view of the first player: words and a chart of margins. */
 
-import { html, sideSign, svg } from "./dom.js";
+import { svg } from "./dom.js";
 import { t } from "./i18n.js";
 
 export function formatNumber(value) {
@@ -18,25 +18,23 @@ export function marginWords(margin, nameOf) {
 /**
  * Convert a line of the analysis, in the view of the side to move, into an outcome for the first player.
  *
- * Komi shifts every margin, so the chances are sums over the shifted distribution. Returns
- * {words, bounds, final: [[margin, probability]], chances: [first, draw, second]} or null.
+ * Returns
+ * {words, bounds, final: [[margin, probability]]} or null.
  */
-export function outcomeOf(line, position, komi, nameOf) {
+export function outcomeOf(line, position, nameOf) {
   if (line.value === null || line.value === undefined) return null;
   const sign = position.player === 0 ? 1 : -1;
-  const lead = position.score[0] - position.score[1] - komi;
+  const lead = position.score[0] - position.score[1];
   const proven = line.exact?.value;
   const margin = lead + sign * (proven ?? line.value);
   const final =
     proven === undefined
-      ? (line.final ?? []).map(([value, p]) => [sign * value - komi, p]).sort((a, b) => a[0] - b[0])
+      ? (line.final ?? []).map(([value, p]) => [sign * value, p]).sort((a, b) => a[0] - b[0])
       : [[margin, 1]];
-  const sum = (test) => final.filter(([value]) => test(value)).reduce((total, [, p]) => total + p, 0);
   return {
     words: t(proven === undefined ? "analysis.expected" : "analysis.exact", { words: marginWords(margin, nameOf) }),
     bounds: boundsWords(line.exact, position, lead, nameOf),
     final,
-    chances: final.length ? [sum((value) => value > 0), sum((value) => value === 0), sum((value) => value < 0)] : null,
   };
 }
 
@@ -54,41 +52,22 @@ export function percent(share) {
   return `${Math.round(100 * share)} %`;
 }
 
-export function winBar([first, even, second]) {
-  const part = (name, share) => {
-    const element = html("span", { class: name });
-    element.style.width = `${100 * share}%`;
-    return element;
-  };
-  return html(
-    "div",
-    { class: "outcome", "data-testid": "winbar" },
-    html("div", { class: "winbar", "aria-hidden": "true" }, part("side-0", first), part("even", even), part("side-1", second)),
-    html(
-      "div",
-      { class: "winbar-words" },
-      html("span", {}, sideSign(0, 12), percent(first)),
-      even >= 0.005 ? html("span", {}, t("analysis.draw", { p: percent(even) })) : null,
-      html("span", {}, percent(second), sideSign(1, 12)),
-    ),
-  );
-}
-
 /** Draw the probabilities of final margins as bars: the first player's wins to the left. */
 export function distributionChart(final, nameOf) {
   const likely = final.filter(([, p]) => p >= 0.002);
   const margins = likely.map(([margin]) => margin);
   const reach = Math.max(3, ...margins.map(Math.abs));
-  const [width, height, floor] = [348, 84, 66];
+  const [width, height, floor] = [348, 96, 78];
   const top = Math.max(...likely.map(([, p]) => p));
   const x = (margin) => width / 2 - (margin / reach) * (width / 2 - 16);
   const bar = Math.min(22, Math.max(3, (width - 40) / (2 * reach + 1) - 2));
   const bars = likely.map(([margin, p]) => {
-    const tall = Math.max(1.5, (p / top) * (floor - 8));
+    const tall = Math.max(1.5, (p / top) * (floor - 22));
     const side = margin > 0 ? "side-0" : margin < 0 ? "side-1" : "even";
     const title = svg("title", {}, `${marginWords(margin, nameOf)}: ${percent(p)}`);
     return svg("rect", { x: x(margin) - bar / 2, y: floor - tall, width: bar, height: tall, rx: 2, class: side }, title);
   });
+  const share = (test) => percent(final.filter(([margin]) => test(margin)).reduce((sum, [, p]) => sum + p, 0));
   const label = (margin, words) => svg("text", { x: x(margin), y: height - 4 }, words);
   return svg(
     "svg",
@@ -98,5 +77,7 @@ export function distributionChart(final, nameOf) {
     label(reach, `+${formatNumber(reach)}`),
     label(0, "0"),
     label(-reach, `+${formatNumber(reach)}`),
+    svg("text", { x: 18, y: 12 }, share((margin) => margin > 0)),
+    svg("text", { x: width - 18, y: 12 }, share((margin) => margin < 0)),
   );
 }

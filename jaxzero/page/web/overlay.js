@@ -18,11 +18,11 @@ export function formatLost(lost) {
 }
 
 /** Draw the loss of each edge as a colour and a number. The thickness shows the share of visits. */
-export function drawCosts(layer, board, edges, showNumbers) {
+export function drawCosts(layer, board, edges) {
   const visits = Math.max(1, ...edges.map((edge) => edge.visits ?? 0));
   layer.replaceChildren(
     ...edges.map((edge) => drawCost(board, edge, (edge.visits ?? 0) / visits)),
-    ...(showNumbers ? edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)) : []),
+    ...edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)),
   );
 }
 
@@ -85,7 +85,7 @@ function drawChain(board, drawn, chain) {
     { class: `chain ${chain.kind} ${chain.free ? "free" : ""} ${chain.length > 2 ? "long" : ""}` },
     svg("path", { d: path, class: "outline" }),
     svg("path", { d: path, class: "body" }),
-    svg("text", { x, y: y + 10 }, chain.kind === "loop" ? `○${chain.length}` : String(chain.length)),
+    chain.free ? null : svg("text", { x, y: y + 10 }, chain.kind === "loop" ? `○${chain.length}` : String(chain.length)),
   );
 }
 

@@ -1,40 +1,104 @@
-/** Small pictures of positions for the rules and the start page. */
+/** Pictures of positions: files and animations, which need no other file, and the small pictures of the start page. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, dotsOf, edgeLine, frameOf } from "./geometry.js";
+import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf } from "./geometry.js";
+import { edgeCount, NOBODY, replay } from "./rules.js";
 
-/** Draw a position: `ink` are old edges, `fresh` new edges [edge, player], `boxes` owned boxes [box, player]. */
-function miniature(board, { ink = [], fresh = [], boxes = [] }) {
+const INK = "#33404f";
+const SIDES = ["#1d6fc4", "#b8570a"];
+const TINTS = ["#d5e7fa", "#fce5c6", "#e6e3da"]; // boxes of the first player, of the second, of nobody
+const PACE = 0.7; // seconds per edge
+const PAUSE = 3; // seconds at the end, before the animation repeats
+const SHARPNESS = 2; // pixels of the PNG per unit of the picture
+
+/** The picture formats by id; `make` returns the content of the file from a record. */
+export const PICTURES = {
+  picture: { ending: "svg", type: "image/svg+xml", make: ({ game, position }) => textOf(draw(game, position)) },
+  png: { ending: "png", type: "image/png", make: ({ game, position }) => toPng(draw(game, position)) },
+  animation: { ending: "animation.svg", type: "image/svg+xml", make: ({ game }) => textOf(draw(game, replay(game), true)) },
+};
+
+function textOf(picture) {
+  return new XMLSerializer().serializeToString(picture);
+}
+
+async function toPng(picture) {
+  const image = new Image();
+  image.src = `data:image/svg+xml,${encodeURIComponent(textOf(picture))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = SHARPNESS * picture.getAttribute("width");
+  canvas.height = SHARPNESS * picture.getAttribute("height");
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+/** Draw a position. With `moving`, its plies appear one after another. */
+function draw(game, { drawn, owner, plies }, moving = false) {
+  const { viewBox, width, height } = frameOf(game);
+  const [x, y] = viewBox.split(" ");
+  const plyOf = new Map(plies.map(({ edge }, ply) => [edge, ply]));
+  const closedAt = new Map(plies.flatMap(({ closed }, ply) => closed.map((box) => [box, ply])));
+  const shown = (part, ply) => (moving && ply !== undefined ? appear(part, ply, plies.length) : part);
+  const edges = [...Array(edgeCount(game)).keys()];
+  const boxes = [...owner.keys()].filter((box) => owner[box] >= 0);
+  const ink = edges.filter((edge) => drawn[edge]).map((edge) => {
+    const ply = plyOf.get(edge);
+    const isNew = ply !== undefined && (moving || ply === plies.length - 1);
+    const part = edgeLine(game, edge, { class: isNew ? `fresh side-${plies[ply].player}` : "ink", stroke: isNew ? SIDES[plies[ply].player] : INK, "stroke-width": 11 });
+    if (moving && isNew) part.append(change("stroke", SIDES[plies[ply].player], INK, ply + 1, plies.length));
+    return shown(part, ply);
+  });
   return svg(
     "svg",
-    { class: "miniature", viewBox: frameOf(board).viewBox, "aria-hidden": "true" },
-    boxes.map(([box, player]) => ownedBox(board, box, player)),
-    ink.map((edge) => edgeLine(board, edge, { class: "ink" })),
-    fresh.map(([edge, player]) => edgeLine(board, edge, { class: `fresh side-${player}` })),
-    svg("g", { class: "dots" }, dotsOf(board)),
+    { viewBox, width, height, "stroke-linecap": "round" },
+    svg("rect", { x, y, width, height, fill: "#ffffff", class: "paper" }),
+    boxes.map((box) => shown(boxOf(game, box, owner[box]), closedAt.get(box))),
+    edges.map((edge) => edgeLine(game, edge, { stroke: "#dcd8ce", "stroke-width": 3, "stroke-dasharray": "1 9" })),
+    ink,
+    svg("g", { fill: INK, class: "dots" }, dotsOf(game)),
+    svg("g", { class: "coordinates", fill: "#5a6471", "font-family": "sans-serif", "text-anchor": "middle" }, coordinatesOf(game)),
   );
 }
 
-function ownedBox(board, box, player) {
-  const [x, y] = centreOf(board, box);
-  const tint = svg("rect", { x: x - 44, y: y - 44, width: 88, height: 88, rx: 8, class: `tint side-${player}` });
-  return svg("g", {}, tint, sideSign(player, 36, [x, y]));
+function boxOf(game, box, owner) {
+  const [x, y] = centreOf(game, box);
+  const tint = svg("rect", { x: x - 41, y: y - 41, width: 82, height: 82, rx: 10, fill: TINTS[owner], class: `tint side-${owner}` });
+  if (owner === NOBODY) return svg("g", {}, tint);
+  const sign = sideSign(owner, 34, [x, y]);
+  sign.setAttribute("fill", SIDES[owner]);
+  return svg("g", {}, tint, sign);
 }
 
-const TWO = { rows: 2, cols: 2 };
+/** Make a part of the picture visible from one ply on. */
+function appear(part, ply, plies) {
+  part.append(change("opacity", 0, 1, ply, plies));
+  return part;
+}
 
-/** The rules in four pictures: draw, close, move again, count. Edges have the numbers of rules.js. */
+/** Return an endless animation that changes an attribute at one ply of the game. */
+function change(attributeName, before, after, ply, plies) {
+  const duration = (plies + 1) * PACE + PAUSE;
+  const keyTimes = `0;${((ply + 1) * PACE) / duration}`;
+  const values = `${before};${after}`;
+  return svg("animate", { attributeName, values, keyTimes, dur: `${duration}s`, calcMode: "discrete", repeatCount: "indefinite" });
+}
+
+/** The rules in four games: draw, close, move again, count. */
 export const RULES = [
-  miniature.bind(null, TWO, { ink: [0, 9], fresh: [[2, 0]] }),
-  miniature.bind(null, TWO, { ink: [0, 6, 2, 9], fresh: [[7, 0]], boxes: [[0, 0]] }),
-  miniature.bind(null, TWO, { ink: [0, 6, 2, 9, 7], fresh: [[5, 0]], boxes: [[0, 0]] }),
-  miniature.bind(null, TWO, { ink: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], boxes: [[0, 0], [1, 0], [2, 1], [3, 0]] }),
-];
+  { start: [0, 9], moves: [2] },
+  { start: [0, 6, 2, 9], moves: [7] },
+  { start: [0, 6, 2, 9], moves: [7, 5] },
+  { start: [0, 1, 2, 3, 5, 7, 10], moves: [6, 8, 11, 4, 9] },
+].map((game) => ({ rows: 2, cols: 2, ...game }));
 
-/** The picture beside the heading of the start page. */
-export function heroPicture() {
-  return miniature(
-    { rows: 3, cols: 3 },
-    { ink: [0, 1, 2, 3, 4, 9, 12, 13, 14, 15, 16, 17, 20, 23], fresh: [[6, 1], [22, 0]], boxes: [[0, 0], [1, 1], [3, 1]] },
-  );
+/** The game beside the heading of the start page. */
+export const HERO = { rows: 3, cols: 3, start: [0, 1, 2, 3, 4, 9, 12, 14, 15, 16, 17, 20, 23], moves: [13, 22, 6] };
+
+/** Draw the end of a game in the colours of the page. */
+export function miniature(game) {
+  const picture = draw(game, replay(game));
+  picture.setAttribute("class", "miniature");
+  picture.setAttribute("aria-hidden", "true");
+  return picture;
 }

@@ -4,24 +4,25 @@ import { api, isAbort, warm } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
-import { followChain, replay } from "./rules.js";
+import { edgeName, followChain, replay } from "./rules.js";
 import { say, tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
 import { remember, settings, stored } from "./settings.js";
-import { confirmMove } from "./teach.js";
+import { warningAbout } from "./teach.js";
 
 const DRAWING = 260; // ms between the edges of one turn
 const SPEEDS = [2400, 1400, 800, 400, 150]; // ms between moves while watching
+const HEAVY = 2; // a loss with so many times the own boxes is heavy
 const HINT_PATIENCE = 8000; // ms
 
 const PERSON = { kind: "person" };
 
 /** Return the table for a new game, see `createPlay`. */
 export function setTable(setup) {
-  const { rows, cols, komi, clock } = setup;
+  const { rows, cols, clock } = setup;
   const date = new Date().toLocaleDateString("sv"); // local date, YYYY-MM-DD
   const game = { rows, cols, start: [], moves: [], title: "", date };
-  return { game, komi, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
+  return { game, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
 }
 
 /** Return the date and the id of a new game. */
@@ -44,21 +45,16 @@ export function levelName(id) {
   return hasText(`level.${id}`) ? t(`level.${id}`) : id;
 }
 
-/** Return the score with the komi added to the second player. */
-export function scoreWithKomi(position, komi) {
-  return [position.score[0], position.score[1] + komi];
-}
-
 /**
- * Create the play at a table {seats, komi, names, clocks, flagged, rated, date, id, loaded}. `record` holds the game.
- * `flagged` is the side that has run out of time. `rated` tells whether the result changes the rating of the person.
+ * Create the play at a table {seats, names, clocks, flagged, rated, date, id, loaded}. `record` holds the game.
+ * `flagged` is the side that has run out of time, or that has `resigned`. `rated` tells whether the result changes the rating of the person.
  * `date` is the start of the game, and `id` its key in the archive. `loaded` is the content of a loaded game.
  */
 export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
-  const table = { seats: [PERSON, PERSON], komi: 0 };
+  const table = { seats: [PERSON, PERSON] };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
-  // the engine has been compiling.
-  const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null };
+  // the engine has been compiling. `warning` is what the teaching mode says about the marked edge.
+  const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null, warning: null };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
@@ -76,9 +72,9 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   function sit(newTable) {
     halt();
-    const { seats, komi, names = [], loaded = "", clocks = null, flagged, rated = false } = newTable;
+    const { seats, names = [], loaded = "", clocks = null, flagged, resigned, rated = false } = newTable;
     const { date, id } = newTable.id ? newTable : newName();
-    Object.assign(table, { seats, komi, names, loaded, clocks: clocks && structuredClone(clocks), flagged, rated, date, id });
+    Object.assign(table, { seats, names, loaded, clocks: clocks && structuredClone(clocks), flagged, resigned, rated, date, id });
     state.running = true;
     record.reset(newTable.game, newTable.at);
   }
@@ -88,7 +84,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     controller.abort();
     controller = new AbortController();
     notice.settle("move");
-    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null });
+    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null, warning: null });
   }
 
   /** Let the engine move if it is its turn and the last ply of the game is shown. */
@@ -165,25 +161,27 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const again = state.marked === edge;
     if (waits || (settings.confirm && byTouch && !again)) return change({ marked: again ? null : edge });
     if (!mayMove()) return;
-    state.marked = null;
     const { game } = record;
-    if (settings.teaching && !(await isConfirmed(edge))) return;
+    if (settings.teaching && state.warning?.edge !== edge && (await isCostly(edge))) return;
     if (record.game !== game || !mayMove() || !isShown()) return; // the game or the view has changed
-    state.hint = "";
+    Object.assign(state, { hint: "", marked: null, warning: null });
     if (settings.analysis || settings.teaching) unrate(); // the page showed good edges
     if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) unrate(); // moves are taken back
-    const following = followChain(record.game, record.position.drawn, edge, settings.chains);
+    const following = followChain(record.game, record.position.drawn, edge);
     record.play([edge, ...following]);
     if (following.length) onChain(following.length + 1);
     if (engineWaits() && record.at < record.game.moves.length) return redo(); // the same move gets the same answer
     next();
   }
 
-  async function isConfirmed(edge) {
-    change({ checking: true, hint: t("teach.checking") });
-    const confirmed = await confirmMove(edge, record, analysis);
-    change({ checking: false, hint: "" });
-    return confirmed;
+  /** Return whether the teaching mode warns about an edge. The edge is marked then; a second press draws it. */
+  async function isCostly(edge) {
+    const key = record.key();
+    change({ checking: true, hint: t("teach.checking"), warning: null });
+    const warning = await warningAbout(edge, record, analysis);
+    const isNew = record.key() !== key; // the board has changed meanwhile
+    change({ checking: false, hint: "", ...(warning && !isNew && { warning, marked: edge }) });
+    return isNew || warning !== null;
   }
 
   /** Show another ply. The engine stops; at the end of the game it continues. */
@@ -217,10 +215,17 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     goTo(at < 0 ? record.game.moves.length : at);
   }
 
-  /** End the game for a side whose time is up. */
-  function flag(player) {
+  /** Return the side that can resign: the person against an engine, or the person to move; else null. */
+  function resigner() {
+    if (watching() || !isOpen() || !record.game.moves.length) return null;
+    const engine = table.seats.findIndex(({ kind }) => kind === "engine");
+    return engine < 0 ? record.position.player : 1 - engine;
+  }
+
+  /** End the game for a side that resigns or whose time is up. */
+  function flag(player, resigned = false) {
     halt();
-    table.flagged = player;
+    Object.assign(table, { flagged: player, resigned });
     settleRating();
     record.goTo(record.root.moves.length, [...record.path]);
   }
@@ -231,10 +236,22 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const rating = ratingOf(table.seats[1 - person]?.level);
     if (!table.rated || !ended() || rating === undefined) return;
     unrate();
-    const score = scoreWithKomi(replay(record.root), table.komi);
+    const { score } = replay(record.root);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
     remember({ rating: ratedAfter(stored().rating, rating, (won + 1) / 2) });
     say(t("rating.now", { n: settings.rating }));
+  }
+
+  /** Return the level to offer at the end as {level, harder}: a harder one after a win, an easier one after a heavy loss; else null. */
+  function levelAfter() {
+    const person = table.seats.findIndex(({ kind }) => kind === "person");
+    const { level } = table.seats[1 - person] ?? {};
+    if (level === undefined || settings.setup.adapts) return null; // an adapting level follows the rating
+    const { score } = record.position;
+    const won = table.flagged === undefined ? score[person] > score[1 - person] : table.flagged !== person;
+    const lostHeavily = table.flagged === undefined && score[1 - person] >= HEAVY * score[person];
+    const other = String(Number(level) + (won ? 1 : -1));
+    return (won || lostHeavily) && hasText(`level.${other}`) ? { level: other, harder: won } : null;
   }
 
   /** Take the game out of the rating; in the stored table too, because the next move may come after a reload. */
@@ -257,11 +274,11 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (record.key() !== key) return;
     const edge = analysis.bestEdge();
     const proven = analysis.latest()?.exact?.best?.includes(edge);
-    const place = edge === null ? "" : edgeWords(record.game, edge);
     const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
-    change({ hint: isShown() ? t(words, { place }) : "" });
+    const wordsWith = (place) => (isShown() ? t(words, { place }) : "");
+    change({ hint: edge === null ? wordsWith() : wordsWith(edgeName(record.game, edge)) });
     if (edge !== null) analysis.showHint(edge);
-    tell(state.hint);
+    tell(edge === null ? state.hint : wordsWith(edgeWords(record.game, edge)));
   }
 
   function run(on) {
@@ -289,10 +306,10 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   /** Remove the mark of an edge. Returns false if no edge is marked. */
   function unmark() {
     if (state.marked === null) return false;
-    change({ marked: null });
+    change({ marked: null, warning: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

@@ -15,6 +15,7 @@ const AS_GOOD = 0.5; // boxes of margin that a good move may lose; smaller expec
  */
 export function createPractice({ record, analysis, onTable, onChange }) {
   const panel = find("#practice-panel");
+  let source = () => [];
   let tasks = [];
   let number = 0;
   let answer = null; // {mood, parts}
@@ -23,9 +24,21 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   const isOn = () => tasks.length > 0;
   const isSolved = () => answer?.mood === "good";
 
-  function start(newTasks) {
-    tasks = newTasks;
+  /** Start with the tasks that `source()` returns. */
+  function start(newSource) {
+    source = newSource;
+    tasks = source();
     show(0);
+  }
+
+  /** Take in the tasks that a running review has found since. */
+  function grow() {
+    if (!isOn() || tasks[number].table) return;
+    const found = source();
+    const at = found.findIndex(({ ply }) => ply === tasks[number].ply);
+    if (at < 0 || found.length === tasks.length) return;
+    [tasks, number] = [found, at];
+    render();
   }
 
   function show(newNumber) {
@@ -109,7 +122,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     );
   }
 
-  return { isOn, start, press, end, refresh, render, statusWords: () => t("practice.status") };
+  return { isOn, start, grow, press, end, refresh, render, statusWords: () => t("practice.status") };
 }
 
 /** Return the mistakes of persons, or all mistakes if no person made one. */

@@ -1,6 +1,6 @@
 /** Ratings: how strong the levels are, and how a result changes the rating of a person (Elo 1978). */
 
-const STEP = 32; // the largest change in points for one game or problem
+const STEP = 32; // the largest change in points for one game
 
 let levels = []; // [{id, rating}], as the server has measured them
 

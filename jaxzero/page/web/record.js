@@ -7,7 +7,7 @@
  * them. `setUp` is true if a person has set up the start. A path is the list of variations from the game to a line.
  */
 
-import { replay } from "./rules.js";
+import { findFault, replay } from "./rules.js";
 
 /** Return a text that identifies a game by its size, start and moves. */
 export function keyOf({ rows, cols, start, moves }) {
@@ -209,3 +209,36 @@ const textsIf = (test) => (comments = {}, at) =>
   Object.fromEntries(Object.entries(comments).filter(([ply]) => test(Number(ply), at)));
 const textsUpTo = textsIf((ply, at) => ply <= at);
 const textsAfter = textsIf((ply, at) => ply > at);
+
+function toText(edges) {
+  const letters = btoa(String.fromCharCode(...edges));
+  return letters.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+function fromText(text) {
+  const letters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return [...letters].map((letter) => letter.charCodeAt(0));
+}
+
+/**
+ * Return a game as the fragment of an address: g=5x5.START.MOVES. START and MOVES hold one byte for each edge, in base64
+ * for addresses. A 5x5 game takes 90 letters.
+ */
+export function toFragment(game) {
+  return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}`;
+}
+
+/** Return {game} of a fragment, or {fault} if it holds no possible game. */
+export function fromFragment(fragment) {
+  const [size, start = "", moves = ""] = fragment.replace(/^#?g=/, "").split(".");
+  const sides = /^(\d)x(\d)$/.exec(size);
+  if (!sides) return { fault: { code: "form" } };
+  let game;
+  try {
+    game = { rows: +sides[1], cols: +sides[2], start: fromText(start), moves: fromText(moves) };
+  } catch {
+    return { fault: { code: "form" } };
+  }
+  const fault = findFault(game);
+  return fault ? { fault } : { game };
+}

@@ -1,8 +1,7 @@
 /** The review of a game: expected margins from the server, mistakes, the list of moves. */
 
-import { accuracyOf, accuracyTable } from "./accuracy.js";
 import { api, isAbort } from "./api.js";
-import { find } from "./dom.js";
+import { find, html } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { t } from "./i18n.js";
 import { createMoves } from "./moves.js";
@@ -12,13 +11,15 @@ import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
+const KEPT = "jaxzero-review"; // the key of the last complete review in the storage of this tab
 const REST = 500; // ms without a change before the request
 
-export function createReview({ record, komi, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
+export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
+  let began = 0; // the time of the request, in ms
   let waited = null; // seconds that the server has been compiling
   const graph = find("#graph");
   const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
@@ -31,9 +32,9 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
     if (isShown() && !known && !record.inVariation) {
       stop();
       reviewed = game;
-      complete = false;
-      lines = [];
-      if (game.moves.length) ask(game);
+      lines = keptLines(game) ?? [];
+      complete = lines.length > 0;
+      if (game.moves.length && !complete) ask(game);
     }
     render();
   }
@@ -43,9 +44,12 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
+      began = Date.now();
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
-      if (complete) onReviewed(accuracyOf(lines), slips());
+      if (!complete) return;
+      keepLines(game, lines);
+      onReviewed(accuracyOf(lines), slips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
       notice.fail("review", error, again);
@@ -87,9 +91,9 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
     return lines.filter((line) => line.mistake);
   }
 
-  /** Return all mistakes as tasks of a practice. */
+  /** Return all mistakes as tasks of a practice, the last first, as the review finds them. */
   function slips() {
-    return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] }));
+    return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] })).reverse();
   }
 
   function jump() {
@@ -117,8 +121,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
   function render() {
     moves.render();
     if (!isShown()) return;
-    const shifted = lines.map((line) => ({ ...line, margin: line.margin - komi() }));
-    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter((line) => line.mistake), nameOf, waiting: waited === null ? "…" : t("warming", { seconds: waited }), onJump: (ply) => record.goTo(ply, []) });
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: waited === null ? "…" : t("warming", { seconds: waited }), onJump: (ply) => record.goTo(ply, []) });
     renderWords();
   }
 
@@ -126,10 +129,15 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
     const plies = reviewed?.moves.length ?? 0;
     const seen = lines.filter(Boolean).length;
     find("#review-state").textContent =
-      controller && plies ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
+      controller && plies ? t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds: secondsLeft(seen, plies) }) : "";
     find("#review-summary").textContent = plies ? summary() : "";
     find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
     find("#practise").disabled = find("#next-mistake").disabled = !mistakes().length;
+  }
+
+  /** Return the seconds that the review still takes if it goes on as until now. */
+  function secondsLeft(seen, plies) {
+    return Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
   }
 
   function summary() {
@@ -144,4 +152,47 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
 
   new ResizeObserver(() => isShown() && render()).observe(graph);
   return { refresh, stop, render, jump, noteWords, better, slips };
+}
+
+function keepLines(game, lines) {
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify({ key: keyOf(game), lines }));
+  } catch {
+    // Storage is full or refused: a reload repeats the review.
+  }
+}
+
+/** Return the lines of the complete review of a game that this tab has kept, or null. */
+function keptLines(game) {
+  try {
+    const { key, lines } = JSON.parse(sessionStorage.getItem(KEPT));
+    return key === keyOf(game) ? lines : null;
+  } catch {
+    return null;
+  }
+}
+
+const SOMETHING = 0.5; // boxes of margin; smaller expected losses are noise
+const PHASES = ["all", "opening", "middle", "endgame"];
+
+/** Return the percentage of moves without loss as [{all, opening, middle, endgame}] by player; null where there are no moves. */
+function accuracyOf(lines) {
+  const counts = [0, 1].map(() => Object.fromEntries(PHASES.map((phase) => [phase, { good: 0, all: 0 }])));
+  for (const line of lines.filter((each) => each?.lost != null)) {
+    for (const phase of ["all", line.phase]) {
+      counts[line.player][phase].all++;
+      counts[line.player][phase].good += line.lost < SOMETHING;
+    }
+  }
+  const percent = ({ good, all }) => (all ? Math.round((100 * good) / all) : null);
+  return counts.map((phases) => Object.fromEntries(PHASES.map((phase) => [phase, percent(phases[phase])])));
+}
+
+function accuracyTable(accuracy, nameOf) {
+  const head = PHASES.map((phase) => html("th", { scope: "col" }, t(`accuracy.${phase}`)));
+  const rows = accuracy.map((phases, player) => {
+    const cells = PHASES.map((phase) => html("td", {}, phases[phase] === null ? "–" : `${phases[phase]} %`));
+    return html("tr", {}, html("th", { scope: "row", dir: "auto" }, nameOf(player)), cells);
+  });
+  return html("table", { class: "accuracy", "data-testid": "accuracy" }, html("caption", {}, t("accuracy.title"), html("small", {}, t("accuracy.note"))), html("thead", {}, html("tr", {}, html("td", {}), head)), html("tbody", {}, rows));
 }

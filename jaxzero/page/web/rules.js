@@ -6,7 +6,8 @@
  */
 
 export const NOBODY = 2; // owner of a box that was closed before the game
-export const LARGEST_SIDE = 9; // boxes
+export const SMALLEST_SIDE = 2; // boxes of a board in the dialog for a new game; a file can have fewer
+export const LARGEST_SIDE = 9;
 
 function horizontals({ rows, cols }) {
   return (rows + 1) * cols;
@@ -154,18 +155,17 @@ export function freeBoxes(board, drawn) {
 /**
  * Return the edges that follow a click on one edge of a free chain.
  *
- * Mode "off" takes none. Mode "all" takes every box of the chain. Mode "choice" stops before the
- * last two boxes of a chain (four of a loop), because leaving them to the other side is a
- * decision. It takes all boxes if no other box is left.
+ * They stop before the last two boxes of a chain (four of a loop), because leaving these boxes to
+ * the other side is a decision. They take all boxes if no other box is left.
  */
-export function followChain(board, drawn, edge, mode) {
-  if (mode === "off" || !closedBy(board, drawn, edge).length) return [];
+export function followChain(board, drawn, edge) {
+  if (!closedBy(board, drawn, edge).length) return [];
   const after = Uint8Array.from(drawn);
   after[edge] = 1;
   const run = captureRun(board, after, boxesBeside(board, edge));
   const edges = run.map((step) => step.edge);
   for (const each of edges) after[each] = 1;
-  if (mode === "all" || !run.length || after.every(Boolean)) return edges;
+  if (!run.length || after.every(Boolean)) return edges;
   const decision = run.at(-1).closes === 2 ? 3 : 2; // the last edge of a loop closes two boxes
   return edges.length >= decision ? edges.slice(0, edges.length - decision) : edges;
 }

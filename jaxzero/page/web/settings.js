@@ -6,22 +6,19 @@ const DEFAULTS = {
   language: "", // "": the browser's
   theme: "system",
   visited: false,
-  chains: "choice", // one click on a free chain: "off", "choice" or "all", see followChain
   chainsTold: false, // the page has explained why one click drew several edges
   teaching: false,
   analysis: false,
-  numbers: true,
   chainsShown: true,
   everyEdge: false, // the analysis marks all edges, not only the best and the costly ones
   ownersShown: false, // the analysis marks the expected owner of each box
-  turn: 0, // quarter turns of the board, clockwise, after a flip
-  flip: false,
   sound: false,
   speed: 3,
-  setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, komi: 0, clock: "none" },
+  setup: { rows: 3, cols: 3, mode: "engine", starts: "you", levels: ["0", "3"], adapts: false, clock: "none" },
   rating: 1000, // rating of the person from games against levels
-  training: { rating: 1000, solved: 0, tried: 0 }, // rating of the person from problems
-  effort: 20, // seconds of an analysis
+  grade: 0, // of the problems: 0 easy, 1 medium, 2 hard
+  streak: 0, // problems solved in a row
+  counted: "", // the address of the last problem that counted
   confirm: false, // a touch marks an edge, a second one draws it
   table: null, // the game on the table, see play.js
   aside: [], // unfinished games that other games have replaced; the newest is last
@@ -67,6 +64,7 @@ export function remember(changes) {
     if (changes.table) sessionStorage.setItem(KEY, JSON.stringify(changes.table));
     isRefused = false;
   } catch {
+    if (!isRefused) dispatchEvent(new Event("refused"));
     isRefused = true; // the settings last until the page closes
   }
 }

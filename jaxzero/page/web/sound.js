@@ -1,18 +1,16 @@
-/** Short quiet tones for events on the board, and vibrations on devices that can vibrate. */
+/** Short quiet tones for events on the board. */
 
 import { settings } from "./settings.js";
 
 const LOUDNESS = 0.06; // gain; 1 is full volume
 const LENGTH = 0.12; // seconds of a tone
 const TONES = { edge: [330], box: [523, 659], end: [523, 659, 784] }; // Hz, one after the other
-const SHAKES = { edge: [8], box: [20], end: [20, 60, 40] }; // ms on and off
 
 let audio = null;
 
 /** Play "edge", "box" or "end". Browsers refuse sound before the first gesture of the person. */
 export function sound(name) {
   if (!settings.sound || !navigator.userActivation?.hasBeenActive) return;
-  navigator.vibrate?.(SHAKES[name]);
   audio ??= new AudioContext();
   audio.resume();
   TONES[name].forEach((pitch, index) => tone(pitch, audio.currentTime + index * LENGTH));

@@ -1,10 +1,10 @@
-/** Who plays, the score, and the state of the game in words. */
+/** Who plays, the score, the state of the game in words, and the buttons that the state allows. */
 
 import { clockFace } from "./clock.js";
-import { html, sideSign } from "./dom.js";
-import { t } from "./i18n.js";
-import { formatNumber } from "./outcome.js";
-import { levelName, scoreWithKomi } from "./play.js";
+import { find, findAll, html, icon, sideSign } from "./dom.js";
+import { setText, t } from "./i18n.js";
+import { levelName } from "./play.js";
+import { settings } from "./settings.js";
 
 export function createStatus({ record, play, review, practice, editor, isReview }) {
   function sideName(player) {
@@ -17,26 +17,17 @@ export function createStatus({ record, play, review, practice, editor, isReview 
 
   function playerCard(player) {
     const { position } = record;
-    const { komi } = play.table;
+    const { kind, level } = play.table.seats[player];
     const turn = play.isOpen() && position.player === player;
-    const score = position.over ? scoreWithKomi(position, komi) : position.score;
     return html(
       "div",
       { class: `player side-${player} ${turn ? "turn" : ""}`, "data-testid": `player-${player}` },
       sideSign(player, 26),
-      html("span", { class: "name" }, sideName(player)),
-      html("span", { class: "detail" }, playerDetail(player)),
+      html("span", { class: "name", dir: "auto" }, sideName(player)),
+      html("span", { class: "detail" }, kind === "engine" ? levelName(level) : ""),
       clockFace(player, play.table.clocks),
-      html("span", { class: "score", "data-testid": `score-${player}` }, formatNumber(score[player])),
+      html("span", { class: "score", "data-testid": `score-${player}` }, String(position.score[player])),
     );
-  }
-
-  function playerDetail(player) {
-    const { seats, komi } = play.table;
-    const { kind, level } = seats[player];
-    const words = kind === "engine" ? [levelName(level)] : [];
-    if (player === 1 && komi) words.push(t("player.komi", { komi: (komi > 0 ? "+" : "") + formatNumber(komi) }));
-    return words.join(" · ");
   }
 
   function statusWords() {
@@ -73,14 +64,15 @@ export function createStatus({ record, play, review, practice, editor, isReview 
   }
 
   function resultWords(position) {
-    const { flagged } = play.table;
+    const { flagged, resigned } = play.table;
     if (flagged !== undefined) {
       const [name, winner] = [sideName(flagged), sideName(1 - flagged)];
-      return t(winner === t("name.you") ? "status.flaggedYou" : "status.flagged", { name, winner });
+      if (name === t("name.you")) return t(resigned ? "status.youResigned" : "status.flagged", { name, winner });
+      return t(`status.${resigned ? "resigned" : "flagged"}${winner === t("name.you") ? "You" : ""}`, { name, winner });
     }
-    const score = scoreWithKomi(position, play.table.komi);
+    const { score } = position;
     const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);
-    const words = (player) => ({ own: formatNumber(score[player]), other: formatNumber(score[1 - player]) });
+    const words = (player) => ({ own: score[player], other: score[1 - player] });
     if (winner === null) return t("status.drawn", words(0));
     const you = [0, 1].findIndex((player) => sideName(player) === t("name.you"));
     if (you >= 0) return t(you === winner ? "status.youWon" : "status.youLost", words(winner));
@@ -88,4 +80,30 @@ export function createStatus({ record, play, review, practice, editor, isReview 
   }
 
   return { sideName, playerCard, statusWords, resultWords, isBusy };
+}
+
+/** Update the buttons. `ended` is true if the end of a game is shown outside the review. */
+export function showTools({ record, play, editor, ended }) {
+  const { at, game, position } = record;
+  const atEnd = at === game.moves.length;
+  find("#ended").hidden = !ended;
+  const level = ended ? play.levelAfter() : null;
+  find("#other-level").hidden = level === null;
+  if (level) setText(find("#other-level"), t(level.harder ? "end.harder" : "end.easier"));
+  find("#redo").hidden = ended; // no redo and no hint at the end; other buttons take their place
+  find("#hint").hidden = ended || play.engineWaits();
+  find("#let-move").hidden = !play.engineWaits();
+  find("#undo").disabled = !play.mayUndo();
+  find("#first").disabled = find("#back").disabled = at === 0;
+  find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
+  find("#hint").disabled = !play.mayMove();
+  find("#play-here").disabled = position.over;
+  find("#seats").hidden = play.ended();
+  find("#resign").hidden = play.resigner() === null;
+  find("#watch").hidden = !play.watching();
+  const { running } = play.state;
+  find("#watch-run").replaceChildren(icon(running ? "pause" : "play"), t(running ? "watch.pause" : "watch.run"));
+  find("#edit").setAttribute("aria-pressed", String(editor.isOn()));
+  setText(find("#edit"), t(editor.isOn() ? "done" : "edit.open"));
+  for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
 }

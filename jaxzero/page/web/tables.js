@@ -3,10 +3,9 @@
 import { addToArchive, isOther, isPlayable } from "./archive.js";
 import { t } from "./i18n.js";
 import { newName, seatsOf, setTable } from "./play.js";
-import { isAnnotated, keyOf } from "./record.js";
-import { replay } from "./rules.js";
+import { fromFragment, isAnnotated, keyOf } from "./record.js";
+import { edgeCount, replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
-import { fromFragment } from "./share.js";
 
 const MAX_ASIDE = 5; // games
 
@@ -74,6 +73,14 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
+  /** Start a game like the last one against the level that its result suggests. */
+  function startOtherLevel() {
+    const { rows, cols } = record.game;
+    const levels = [play.levelAfter().level, settings.setup.levels[1]];
+    remember({ setup: { ...settings.setup, rows, cols, levels, mode: "engine", adapts: false } });
+    start(settings.setup);
+  }
+
   /** Let other players play on from the position shown. A game that would lose moves is set aside first. */
   function startHere(setup, inReview) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
@@ -83,7 +90,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
       play.sit({ ...play.table, ...seats, game: record.cut() });
       openView("play");
     } else {
-      open({ ...seats, game: record.shown(), komi: play.table.komi }, "play");
+      open({ ...seats, game: record.shown() }, "play");
     }
     if (!isWhole) offerAside();
   }
@@ -96,31 +103,31 @@ export function createTables({ record, play, editor, notice, showView, openView,
   }
 
   /** Show a game that was loaded or shared, for two people, in the review. */
-  function showLoaded(game, komi, names = []) {
+  function showLoaded(game, names = []) {
     const seats = [{ kind: "person" }, { kind: "person" }];
-    open({ game, komi, names, seats, at: game.moves.length, loaded: contentOf(game, names) }, "review");
+    open({ game, names, seats, at: game.moves.length, loaded: contentOf(game, names) }, "review");
     offerAside();
   }
 
   /** Show the game in a fragment, or a notice if it holds none. */
   function showShared(fragment) {
-    const { fault, game, komi } = fromFragment(fragment);
+    const { fault, game } = fromFragment(fragment);
     if (fault) {
       showView("play");
       return notice.tell(() => t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
     }
     showView("review");
-    if (isOnTable(game, komi)) return;
+    if (isOnTable(game)) return record.goTo(game.moves.length, []); // later moves of the own game stay
     const address = location.hash;
-    showLoaded(game, komi);
+    showLoaded(game);
     history.replaceState(null, "", address); // keep the address that can be shared
   }
 
   /** Return whether the game on the table equals or continues a shared game, e.g. when a person opens their own link. */
-  function isOnTable(shared, komi) {
-    const { game, komi: own } = tableNow();
+  function isOnTable(shared) {
+    const { game } = tableNow();
     const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-    return keyOf(begun) === keyOf(shared) && own === komi;
+    return keyOf(begun) === keyOf(shared);
   }
 
   /** Restore the game of the last visit if it is playable, else set up a new game. */
@@ -128,7 +135,33 @@ export function createTables({ record, play, editor, notice, showView, openView,
     play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
   }
 
-  return { keep, hasEngine, setAside, offerAside, openArchived, start, startHere, showLoaded, showShared, restore };
+  return { keep, hasEngine, setAside, offerAside, openArchived, start, startOtherLevel, startHere, showLoaded, showShared, restore };
 }
 
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/** Create the editor of positions: a click draws an edge or removes it. */
+export function createEditor({ record, onChange }) {
+  let on = false;
+
+  function open() {
+    const { drawn } = record.position;
+    const start = [...Array(edgeCount(record.game)).keys()].filter((edge) => drawn[edge]);
+    on = true;
+    record.reset({ ...record.root, start, moves: [], joined: [], comments: {}, variations: [] });
+  }
+
+  function close() {
+    if (!on) return;
+    on = false;
+    onChange();
+  }
+
+  function toggle(edge) {
+    const { start } = record.game;
+    const changed = start.includes(edge) ? start.filter((each) => each !== edge) : [...start, edge];
+    record.reset({ ...record.root, start: changed.sort((a, b) => a - b), setUp: true });
+  }
+
+  return { isOn: () => on, open, close, toggle };
+}

@@ -1,23 +1,20 @@
 /** Teaching mode: a warning before a move that loses 2 or more boxes of margin, with the reasons. */
 
-import { edgeWords } from "./board.js";
-import { fill } from "./dialogs.js";
-import { find, html } from "./dom.js";
+import { find, html, reveal } from "./dom.js";
 import { t } from "./i18n.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
 
 const WORTH_A_WARNING = 2; // boxes of margin
+const NEAR_THE_END = 8; // safe edges; with more of them their parity proves nothing
 const PATIENCE = 5000; // ms to wait for the analysis before the move is played without a warning
 
-/** Warn before a costly move. Resolves with true if the move is to be played. */
-export async function confirmMove(edge, record, analysis) {
-  const key = record.key();
+/** Return a warning about a costly move, {edge, lost, reasons, better}, or null. */
+export async function warningAbout(edge, record, analysis) {
   const found = await analysis.known(PATIENCE);
   const rated = found?.edges?.find((each) => each.edge === edge);
-  if (record.key() !== key) return false; // the board has changed meanwhile
-  if (!rated || rated.lost === null || rated.lost < WORTH_A_WARNING) return true;
-  const better = analysis.bestEdge();
-  return openWarning(record.game, rated, reasonsOf(record, rated, found.structure), better);
+  if (!(rated?.lost >= WORTH_A_WARNING)) return null;
+  const reasons = reasonsOf(record, rated, found.structure);
+  return { edge, lost: rated.lost, exact: rated.exact, reasons, better: analysis.bestEdge() };
 }
 
 /** Return the reasons why a move is bad, as texts. */
@@ -25,7 +22,7 @@ export function reasonsOf(record, rated, structure) {
   const { game } = record;
   const { drawn } = record.position;
   const free = freeBoxes(game, drawn);
-  if (closedBy(game, drawn, rated.edge).length) return [t("teach.takes")];
+  if (closedBy(game, drawn, rated.edge).length) return [t(rated.exact ? "teach.takes" : "teach.other")];
   const reasons = free ? [t("teach.leaves", { n: free })] : [];
   const beside = boxesBeside(game, rated.edge);
   const opened = structure?.chains.find(
@@ -38,32 +35,36 @@ export function reasonsOf(record, rated, structure) {
     reasons.push(t("teach.gives", { n: given }));
   }
   if (rated.class === "half-hearted") reasons.push(t("teach.half"));
-  if (rated.class === "safe" && !free) reasons.push(t("teach.parity", { n: structure?.safe ?? 0 }));
+  if (rated.class === "safe" && !free && rated.exact && structure.safe <= NEAR_THE_END) reasons.push(t("teach.parity", { n: structure.safe }));
   return reasons.length ? reasons : [t("teach.other")];
 }
 
-function openWarning(game, rated, reasons, better) {
-  const dialog = find("#teach-dialog");
-  const close = (answer) => () => dialog.close(answer);
-  dialog.returnValue = "back";
-  fill(
-    dialog,
-    "teach",
-    html(
-      "div",
-      { class: "dialog-body" },
-      html("strong", {}, t("teach.loses", { n: Math.round(rated.lost * 10) / 10 })),
-      reasons.map((reason) => html("p", {}, reason)),
-      better === null || better === rated.edge ? null : html("p", { class: "muted" }, t("teach.better", { edge: edgeWords(game, better) })),
+/** Show the warning that the play holds in a panel beside the board, and the better edge on request. */
+export function createTeacher({ play, onShow }) {
+  const panel = find("#teach-panel");
+  let shown = null;
+
+  function render() {
+    const { warning } = play.state;
+    if (warning === shown) return; // replacing a pressed button would lose its click
+    shown = warning;
+    panel.hidden = !warning;
+    if (!warning) return;
+    const { edge, lost, exact, reasons, better } = warning;
+    panel.replaceChildren(
+      html("h2", {}, t("teach.title")),
+      html("p", {}, t(exact ? "teach.loses" : "teach.estimated", { n: Math.round(lost * 10) / 10 })),
+      ...reasons.map((reason) => html("p", {}, reason)),
       html(
         "div",
-        { class: "dialog-foot" },
-        html("button", { onclick: close("play"), "data-testid": "teach-anyway" }, t("teach.anyway")),
-        html("button", { class: "primary", autofocus: true, onclick: close("back"), "data-testid": "teach-back" }, t("teach.back")),
+        { class: "row" },
+        html("button", { class: "primary", onclick: play.unmark, "data-testid": "teach-back" }, t("teach.back")),
+        html("button", { onclick: () => onShow(better), "data-testid": "teach-show" }, t("learn.show")),
+        html("button", { onclick: () => play.press(edge), "data-testid": "teach-anyway" }, t("teach.anyway")),
       ),
-    ),
-  );
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "play"), { once: true });
-  });
+    );
+    reveal(panel);
+  }
+
+  return { render };
 }

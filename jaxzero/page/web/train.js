@@ -1,25 +1,32 @@
-/** The trainer: endless problems by theme, graded by the exact solver, and the rating of the person. */
+/** The trainer: endless problems by theme and grade, judged by the exact solver. */
 
 import { api, isAbort } from "./api.js";
-import { createBoard, edgeWords } from "./board.js";
+import { createBoard } from "./board.js";
+import { segments } from "./dialogs.js";
 import { find, html, reveal } from "./dom.js";
-import { t } from "./i18n.js";
+import { hasText, t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
-import { ratedAfter } from "./rating.js";
 import { createRecord } from "./record.js";
+import { edgeName } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 
-export const THEMES = ["chains", "handback", "parity", "loops", "opening", "berlekamp"];
+const THEMES = ["chains", "handback", "parity", "loops", "opening", "berlekamp"];
+const GRADES = [0, 1, 2]; // easy, medium, hard
 const MAX_COUNTED = 6; // the highest number on the buttons, unless the answer is higher
 
-/** Return the list of themes, with the rating of the person. */
+/** Return the problem that an address names, {theme, grade, seed}, or null. Without a grade and a seed, any problem of the theme is meant. */
+export function problemAt(address) {
+  const [, theme, grade, seed] = /^train-([a-z]+)(?:-([0-2])-(\d{1,9}))?$/.exec(address) ?? [];
+  return THEMES.includes(theme) ? { theme, grade: Number(grade), seed: Number(seed) } : null;
+}
+
+/** Return the list of themes. */
 export function themeList() {
   return html(
     "section",
     { id: "themes" },
     html("h2", {}, t("train.title")),
     html("p", { class: "muted" }, t("train.lead")),
-    html("p", { class: "muted", "data-testid": "training" }, ratingWords()),
     html("ol", { class: "lesson-list themes" }, THEMES.map(themeEntry)),
   );
 }
@@ -29,40 +36,42 @@ function themeEntry(theme) {
   return html("li", {}, html("a", { href: `#train-${theme}`, "data-testid": `train-${theme}` }, html("span", {}, words)));
 }
 
-function ratingWords() {
-  return t(settings.training.tried ? "train.record" : "train.rating", settings.training);
-}
-
 export function createTrainer({ parent, notice }) {
-  let theme = null;
+  let wanted = null; // {theme, grade, seed}
   let problem = null; // the server's problem; null while it is requested
-  let answer = null; // of the person: {edge or count, right, before}; `before` is the rating before the answer
+  let answer = null; // of the person: {edge or count, right}
   let record = null;
   let board = null;
   let request = null;
 
-  function open(newTheme) {
-    theme = newTheme;
-    next();
+  const address = () => `train-${wanted.theme}-${wanted.grade}-${wanted.seed}`;
+
+  /** Show a problem as `problemAt` returns it. */
+  function open(newProblem) {
+    wanted = newProblem;
+    if (Number.isNaN(wanted.seed)) {
+      wanted = { ...wanted, grade: settings.grade, seed: Math.floor(Math.random() * 1e9) };
+      history.replaceState(null, "", `#${address()}`);
+    }
+    ask();
   }
 
-  async function next() {
+  async function ask() {
     leave();
     const { signal } = (request = new AbortController());
     problem = answer = null;
     render();
-    const seed = Math.floor(Math.random() * 2 ** 32);
     try {
-      problem = await api.problem({ theme, seed, rating: settings.training.rating }, signal);
+      problem = await api.problem(wanted, signal);
     } catch (error) {
-      if (!isAbort(error) && !signal.aborted) notice.fail("problem", error, next);
+      if (!isAbort(error) && !signal.aborted) notice.fail("problem", error, ask);
       return;
     }
     if (signal.aborted) return;
     record = createRecord(problem.game);
     render();
     if (problem.kind === "edge") board.focus();
-    else find("#train-counts button").focus();
+    else find("#train-counts button").focus({ preventScroll: true });
   }
 
   function leave() {
@@ -84,16 +93,17 @@ export function createTrainer({ parent, notice }) {
       html(
         "div",
         { class: "text" },
-        html("h1", {}, t(`train.${theme}.title`)),
+        html("h1", {}, t(`train.${wanted.theme}.title`)),
+        segments("grade", t("train.grade"), GRADES.map((grade) => [grade, t(`train.grade.${grade}`)]), wanted.grade, changeGrade),
         html("p", { id: "train-question", "data-testid": "train-question" }, t(`train.question.${problem?.kind ?? "waiting"}`)),
       ),
-      html("div", { class: "practice" }, html("p", { class: "status", id: "train-rating", "data-testid": "train-rating" }), host),
+      html("div", { class: "practice" }, html("p", { class: "status", id: "train-streak", "data-testid": "train-streak" }), host),
       html(
         "div",
         { class: "after" },
         problem?.kind === "count" ? countButtons() : null,
         html("p", { class: "answer", role: "status", id: "train-answer", "data-testid": "train-answer" }),
-        html("div", { class: "row" }, html("button", { onclick: next, id: "train-next", "data-testid": "train-next" }, t("train.next"))),
+        html("div", { class: "row" }, html("a", { class: "button", href: `#train-${wanted.theme}`, id: "train-next", "data-testid": "train-next" }, t("train.next"))),
         html("a", { href: "#train" }, t("train.all")),
       ),
     );
@@ -103,6 +113,11 @@ export function createTrainer({ parent, notice }) {
     const numbers = [...Array(Math.max(MAX_COUNTED, problem.answers.count) + 1).keys()];
     const button = (n) => html("button", { onclick: () => count(n), "data-testid": `train-count-${n}` }, String(n));
     return html("div", { class: "row", id: "train-counts", role: "group", "aria-label": t("train.question.count") }, numbers.map(button));
+  }
+
+  function changeGrade(grade) {
+    remember({ grade });
+    location.hash = `#train-${wanted.theme}`;
   }
 
   function press(edge) {
@@ -116,17 +131,16 @@ export function createTrainer({ parent, notice }) {
   }
 
   function finish(given) {
-    const { rating, solved, tried } = stored().training; // another tab may have trained too
-    answer = { ...given, before: rating };
-    const after = ratedAfter(rating, problem.rating, Number(given.right));
-    remember({ training: { rating: after, solved: solved + Number(given.right), tried: tried + 1 } });
+    answer = given;
+    const { streak, counted } = stored(); // another tab may have trained too
+    if (counted !== address()) remember({ streak: given.right ? streak + 1 : 0, counted: address() }); // a problem counts once
     show();
     find("#train-next").focus({ preventScroll: true });
     reveal(find(".lesson .after", parent));
   }
 
   function show() {
-    find("#train-rating").textContent = answer ? changeWords() : ratingWords();
+    find("#train-streak").textContent = t("train.streak", { n: settings.streak });
     find("#train-question").classList.toggle("busy", !problem);
     find("#train-next").classList.toggle("primary", Boolean(answer));
     if (!problem) return;
@@ -137,21 +151,16 @@ export function createTrainer({ parent, notice }) {
     if (answer) showAnswer();
   }
 
-  function changeWords() {
-    const { rating } = settings.training;
-    const change = rating - answer.before;
-    return t("train.change", { rating, change: change < 0 ? `−${-change}` : `+${change}`, problem: problem.rating });
-  }
-
   function showAnswer() {
     const element = find("#train-answer");
     element.className = `answer ${answer.right ? "good" : "bad"}`;
-    element.textContent = t("train.answer", { verdict: verdict(), reason: t(`train.reason.${problem.reason}`) });
+    const reason = `train.reason.${problem.reason}`; // early in a game no reason is short and true
+    element.textContent = hasText(reason) ? t("train.answer", { verdict: verdict(), reason: t(reason) }) : verdict();
     for (const button of element.parentElement.querySelectorAll("#train-counts button")) button.disabled = true;
     const { game, position } = record;
     if (problem.kind === "count") return drawChains(board.layers().under, game, position.drawn, problem.chains);
     const others = Object.entries(problem.answers).filter(([edge]) => Number(edge) !== answer.edge);
-    drawCosts(board.layers().costs, game, others.map(([edge, lost]) => ({ edge: Number(edge), lost })), true);
+    drawCosts(board.layers().costs, game, others.map(([edge, lost]) => ({ edge: Number(edge), lost })));
     if (!answer.right) drawHint(board.layers().marks, game, bestEdge(), 0);
   }
 
@@ -163,7 +172,7 @@ export function createTrainer({ parent, notice }) {
   function verdict() {
     if (problem.kind === "count") return t(answer.right ? "train.counted" : "train.miscounted", { n: problem.answers.count });
     if (answer.right) return t("train.right");
-    return t("train.wrong", { n: problem.answers[answer.edge], better: edgeWords(record.game, bestEdge()) });
+    return t("train.wrong", { n: problem.answers[answer.edge], better: edgeName(record.game, bestEdge()) });
   }
 
   return { open, leave, render };

@@ -1,6 +1,6 @@
 /** Texts of studying a game: analysis, review, files: [English, Chinese] each. */
 
-import { boxes, edges } from "./words.js";
+import { boxes, edges } from "./table.js";
 
 export const STUDY = {
   "review.title": ["Course of the game", "对局走势"],
@@ -11,8 +11,9 @@ export const STUDY = {
   "review.mistake": ["Next mistake", "下个失误"],
   "review.leave": ["Back to the game", "回到对局"],
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
-  "review.running": ["Move {at} of {all} …", "第 {at} 步，共 {all} 步……"],
-  "warming": ["Getting ready for this board … {seconds} s", "正在为此棋盘做准备……{seconds} 秒"],
+  "review.running": ["{at} of {all} …", "{at} / {all}……"],
+  "review.left": ["{at} of {all}, about {seconds} s left", "{at} / {all}，约剩 {seconds} 秒"],
+  "warming": ["Getting ready for this board … {seconds} s of about 60", "正在为此棋盘做准备……{seconds} 秒，共约 60 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
     ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
@@ -27,10 +28,11 @@ export const STUDY = {
     "第 {number} 步（{name}）使净胜少 {lost}。更好：{edge}（棋盘上已标出）。",
   ],
 
-  "accuracy.title": ["Moves that lost nothing", "无损失的着法"],
+  "accuracy.title": ["Moves that lost less than half a box", "损失不到半格的着法"],
   "accuracy.all": ["All", "全部"],
   "accuracy.opening": ["Opening", "开局"],
   "accuracy.middle": ["Middle", "中盘"],
+  "accuracy.note": ["Opening: the first third of the edges. End: no safe edge is left.", "开局：前三分之一的边。残局：没有安全边。"],
   "accuracy.endgame": ["End", "残局"],
 
   "practice.start": ["Learn from mistakes", "从失误中学习"],
@@ -108,8 +110,6 @@ export const STUDY = {
   "analysis.owners": ["Boxes to come", "格子归属"],
   "analysis.line": ["Best line", "最佳变化"],
   "analysis.lineLabel": ["Move {number} of the line: {edge}", "变化第 {number} 步：{edge}"],
-  "analysis.draw": ["draw {p}", "平 {p}"],
-  "analysis.numbers": ["Numbers", "数字"],
   "analysis.chains": ["Chains", "链"],
   "analysis.control.mover": [
     "Control: the side to move decides who opens the first long chain.",
@@ -119,10 +119,9 @@ export const STUDY = {
     "Control: the side that is not to move. As it stands, the mover will have to open a long chain.",
     "控制权在另一方：照此下去，走棋方将不得不打开长链。",
   ],
-  "analysis.chainsList": [
-    ({ chains, loops }) => [chains && `chains of ${chains}`, loops && `loops of ${loops}`].filter(Boolean).join(", ") || "no chains yet",
-    ({ chains, loops }) => [chains && `链长 ${chains}`, loops && `环长 ${loops}`].filter(Boolean).join("，") || "还没有链",
-  ],
+  "analysis.free": ["Boxes to take now: {n}", "现在可占的格：{n}"],
+  "analysis.chain": ["Chains: {n}", "链：{n}"],
+  "analysis.loop": ["Loops: {n}", "环：{n}"],
   "analysis.safe": [
     ({ n }) => (Number(n) ? `${edges(n)} left` : "no safe edge left"),
     ({ n }) => (Number(n) ? `剩 ${n} 条安全边` : "没有安全边了"),
@@ -161,8 +160,12 @@ export const STUDY = {
   "teach.checking": ["Checking the move …", "正在检查这一步……"],
   "teach.title": ["Look again", "再看一看"],
   "teach.loses": [
-    ({ n }) => `After this move you end about ${boxes(n)} worse (your boxes minus the other side’s).`,
-    "这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
+    ({ n }) => `Proven: after this move you end ${boxes(n)} worse (your boxes minus the other side’s).`,
+    "已证明：这一步使您的净胜（您的格数减对方格数）少 {n}。",
+  ],
+  "teach.estimated": [
+    ({ n }) => `Estimate: after this move you end about ${boxes(n)} worse (your boxes minus the other side’s).`,
+    "估计：这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
   ],
   "teach.chain": [
     ({ n }) => `It opens a chain of ${boxes(n)}: the other side can take them, or take all but two and keep control.`,
@@ -186,8 +189,7 @@ export const STUDY = {
     ({ n }) => `It is safe in itself but changes the parity of the safe moves (${edges(n)} now): who runs out of them first must open a long chain.`,
     "它本身安全，但改变了安全边的奇偶（现在 {n} 条）：先用完安全边的一方必须打开长链。",
   ],
-  "teach.other": ["The search prefers another edge.", "搜索更偏好另一条边。"],
-  "teach.better": ["Better: {edge}", "更好：{edge}"],
+  "teach.other": ["The search estimates that another edge is better.", "搜索估计另一条边更好。"],
   "teach.anyway": ["Play it anyway", "仍然这样走"],
   "teach.back": ["Take back", "收回"],
 };

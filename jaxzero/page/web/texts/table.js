@@ -1,7 +1,11 @@
 /** Texts of the table: playing, notices, dialogs: [English, Chinese] each. */
 
 import { settings } from "../settings.js";
-import { boxes } from "./words.js";
+
+const counted = (one, many) => (n) => (Number(n) === 1 ? `1 ${one}` : `${n} ${many}`);
+
+export const boxes = counted("box", "boxes");
+export const edges = counted("safe edge", "safe edges");
 
 export const TABLE = {
   title: ["Dots and Boxes", "点格棋"],
@@ -21,6 +25,11 @@ export const TABLE = {
   "aside.back": ["Back to my game", "回到我的对局"],
   "error.network": ["The server does not answer. Your game is safe here.", "服务器没有回应。您的对局仍保存在本页。"],
   "error.server": ["The server could not do this: {message}", "服务器无法完成：{message}"],
+  "error.storage": ["This browser stores nothing here: games and settings last until the page closes.", "浏览器不在此保存数据：对局和设置只保留到页面关闭。"],
+  "error.read": [
+    "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
+    "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",
+  ],
   "error.share": [
     "This link holds no game that can be shown: {reason}. The board is unchanged.",
     "此链接中没有可显示的对局：{reason}。棋盘未改变。",
@@ -51,7 +60,6 @@ export const TABLE = {
   "name.first": ["First player", "先手"],
   "name.second": ["Second player", "后手"],
   "name.engine": ["Computer", "电脑"],
-  "player.komi": ["{komi} komi", "贴 {komi} 格"],
   "level.0": ["Beginner", "入门"],
   "level.1": ["Novice", "新手"],
   "level.2": ["Casual", "休闲"],
@@ -96,6 +104,8 @@ export const TABLE = {
 
   "status.flagged": ["{name}: time is up. {winner} wins", "{name}超时，{winner}获胜"],
   "status.flaggedYou": ["{name}: time is up. You win", "{name}超时，您获胜"],
+  "status.resigned": ["{name} resigns. {winner} wins", "{name}认输，{winner}获胜"],
+  "status.youResigned": ["You resign. {winner} wins", "您认输，{winner}获胜"],
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
   "here.open": ["Play from here", "从此对弈"],
@@ -113,12 +123,18 @@ export const TABLE = {
   "games.unfinished": ["(unfinished)", "（未完）"],
   "games.imported": ["Games added: {n}", "已导入对局：{n}"],
   "games.time": ["(time)", "（超时）"],
-  "games.accuracy": ["{n} % without loss", "{n}% 无损失"],
+  "games.resigned": ["(resigned)", "（认输）"],
+  "games.accuracy": ["{n} % lost less than half a box", "{n}% 损失不到半格"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
-  "end.again": ["Play again", "再来一局"],
+  "end.harder": ["A harder one?", "来个更难的？"],
+  "end.easier": ["An easier one?", "来个容易的？"],
   "end.review": ["See the mistakes", "看看失误"],
+
+  resign: ["Resign", "认输"],
+  "resign.title": ["Resign this game?", "认输？"],
+  "resign.text": ["The other side wins. The game stays among your games.", "对方获胜。此局仍保存在“我的对局”中。"],
 
   letMove: ["Let it move", "让它走"],
   undo: ["Undo", "悔棋"],
@@ -133,8 +149,8 @@ export const TABLE = {
   "hint.exact": ["Best, proven: {place}", "已证明最佳：{place}"],
 
   "chains.told": [
-    "One click drew {n} edges: it takes a chain up to the next choice (see Settings).",
-    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处（可在设置中更改）。",
+    "One click drew {n} edges: it takes a chain up to the next choice. Undo takes them back.",
+    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。“悔棋”可收回。",
   ],
 
   "new.open": ["New game", "新对局"],
@@ -143,9 +159,7 @@ export const TABLE = {
   "new.mode.engine": ["Computer", "电脑"],
   "new.mode.people": ["Two people", "两人对弈"],
   "new.mode.watch": ["Watch two", "观看电脑"],
-  "new.size": ["Board", "棋盘"],
-  "new.trained": ["Trained boards", "已训练的棋盘"],
-  "new.own": ["Other size …", "其他大小……"],
+  "new.size": ["Board: rows × columns of boxes", "棋盘：行数 × 列数（格）"],
   "new.rows": ["Rows of boxes", "行数（格）"],
   "new.cols": ["Columns of boxes", "列数（格）"],
   "new.starts": ["Who starts", "谁先走"],
@@ -157,7 +171,6 @@ export const TABLE = {
   "new.levelSecond": ["Level of the second player", "后手水平"],
   "new.clock": ["Clock: minutes + seconds for each turn", "棋钟：分钟 + 每回合加秒"],
   "new.clock.none": ["None", "无"],
-  "new.komi": ["Komi: boxes added to the second player’s score", "贴格：加到后手得分上的格数"],
   "new.start": ["Start", "开始"],
   cancel: ["Cancel", "取消"],
 
@@ -170,7 +183,6 @@ export const TABLE = {
   "moves.promote": ["Make it the game", "改为主线"],
   "moves.remove": ["Delete", "删除"],
   "moves.comment": ["Comment on this position", "为此局面写注释"],
-  "moves.review": ["Review this game", "复盘此局"],
   "moves.label": [
     ({ number, name, edge, closed, lost }) => `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${lost} of the margin` : ""}`,
     ({ number, name, edge, closed, lost }) => `第 ${number} 步，${name}：${edge}${closed ? `，占 ${closed} 格` : ""}${lost ? `，净胜少 ${lost}` : ""}`,
@@ -189,20 +201,7 @@ export const TABLE = {
   ],
   "settings.confirm": ["Confirm each touch", "触摸需确认"],
   "settings.confirm.note": ["The first touch marks an edge, the second draws it.", "第一次触摸标记边，第二次画边。"],
-  "settings.effort": ["Longest analysis", "分析最长时间"],
-  "settings.seconds": ["{n} s", "{n} 秒"],
-  "settings.chains": ["One click on a chain that can be taken", "点击可吃的链时"],
-  "settings.chains.off": ["Takes one box", "只占一格"],
-  "settings.chains.choice": ["Up to the choice", "占到取舍处"],
-  "settings.chains.all": ["Takes all", "全部占下"],
-  "settings.chains.note": [
-    "“Up to the choice” takes what is forced and stops where leaving the last two boxes (four of a loop) is possible.",
-    "“占到取舍处”自动占下必然的格，在可以留下最后两格（环为四格）时停下。",
-  ],
-  "settings.turn": ["Turn the board", "旋转棋盘"],
-  "settings.flip": ["Mirror the board", "镜像棋盘"],
-  "settings.flip.note": ["Left and right change places before the turn.", "旋转之前左右互换。"],
-  "settings.sound": ["Sound and vibration", "声音与振动"],
+  "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
   "settings.theme": ["Colours", "颜色"],
   "settings.theme.system": ["System", "系统"],

@@ -1,6 +1,0 @@
-/** Words that count, in English. */
-
-const counted = (one, many) => (n) => (Number(n) === 1 ? `1 ${one}` : `${n} ${many}`);
-
-export const boxes = counted("box", "boxes");
-export const edges = counted("safe edge", "safe edges");
