@@ -26,7 +26,7 @@ from jaxzero.players.players import simple_edges
 from jaxzero.solver.endgame import move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
-MOST_RIGHT = 0.25  # share of the edges of a problem that are right, so that guessing fails
+MAX_RIGHT = 0.25  # share of the edges of a problem that are right, so that guessing fails
 GRADES = 3  # easy, medium, hard
 CANDIDATES = 6  # problems made for a question, in the order of their difficulty
 GAMES = 5000  # most random games for a problem; most problems need hundreds, 30 microseconds each
@@ -256,7 +256,7 @@ def graded(
     choice: Sequence[int] | None = None,
 ) -> Iterator[Problem]:
     """Yield the problem of a position if `choice` has all right edges and at least one wrong
-    edge, and if few enough edges are right (`MOST_RIGHT`).
+    edge, and if few enough edges are right (`MAX_RIGHT`).
 
     `moves` [A] are the exact values of all edges, or None if unknown. The default `choice` is all
     undrawn edges.
@@ -272,7 +272,7 @@ def graded(
     right = np.flatnonzero(moves == best)
     if not np.isin(right, choice).all() or np.isin(choice, right).all():
         return
-    if len(right) > MOST_RIGHT * len(edges):
+    if len(right) > MAX_RIGHT * len(edges):
         return
     losses = best - moves[edges]
     missed = np.mean(moves[simple_edges(board, drawn)] < best)
