@@ -135,7 +135,7 @@ def test_the_last_boxes_of_a_region_are_taken_or_left():
 
 
 def test_loops_are_there_and_the_reason_names_what_to_open(monkeypatch):
-    monkeypatch.setattr(problems_module, "MOST_RIGHT", 1)  # loops have many equal edges
+    monkeypatch.setattr(problems_module, "MAX_RIGHT", 1)  # loops have many equal edges
     kinds = set()
     for found in islice(THEMES["loops"](np.random.default_rng(0)), 60):
         problem = found.to_json()
