@@ -129,11 +129,17 @@ class Network(nn.Module):
     platform: str = field(default_factory=present_platform)  # "cpu" or "gpu"
     head_names: tuple[str, ...] | None = None  # those its weights have; None: all that are on
 
+    def __post_init__(self):
+        if self.head_names is None:  # a head that is added later belongs to other networks
+            self.head_names = tuple(heads_of(self.config))
+        super().__post_init__()
+
     @property
     def heads(self) -> dict[str, Head]:
         """The heads by name."""
-        heads, names = heads_of(self.config), self.head_names
-        return {name: head for name, head in heads.items() if names is None or name in names}
+        return {
+            name: head for name, head in heads_of(self.config).items() if name in self.head_names
+        }
 
     @property
     def dtype(self) -> jnp.dtype:

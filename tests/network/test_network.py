@@ -14,6 +14,7 @@ from compiled import any_params, apply
 
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes, State
+from jaxzero.network.heads import HEADS
 from jaxzero.network.layers import Conv3x3, convolution_form, greatest
 from jaxzero.network.network import (
     IMPOSSIBLE,
@@ -129,6 +130,16 @@ def test_the_number_format_is_what_the_gpu_computes_fast(monkeypatch, capability
     learnt = for_learning(network)
     assert learnt.dtype == jnp.dtype("float32" if name == "float16" else name)
     assert (learnt is network) == (name != "float16")
+
+
+def test_a_head_that_is_added_later_belongs_to_other_networks(monkeypatch):
+    """Programs are kept by their network, so an earlier one must not equal a later one."""
+    before, key = small(**RAW), jax.random.key(0)
+    assert "mine" not in init_params(before, key)["params"]
+    monkeypatch.setitem(HEADS, "mine", HEADS["margin"])
+    after = small(**RAW)
+    assert after != before and "mine" in init_params(after, key)["params"]
+    assert "mine" not in before.heads
 
 
 def test_the_inference_copy_holds_what_evaluation_wants():
