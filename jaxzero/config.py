@@ -302,8 +302,12 @@ class Config:
     @property
     def replay_ratio(self) -> float:
         """Times each position is sampled for learning, on average."""
-        sampled = self.learner.batch_size * self.learner.updates_per_iteration
-        return sampled / plan(self).new_positions
+        return self.samples_per_iteration / plan(self).new_positions
+
+    @property
+    def samples_per_iteration(self) -> int:
+        """Samples of all updates of an iteration, on all devices."""
+        return self.learner.updates_per_iteration * self.learner.batch_size
 
     def check_devices(self, devices: int) -> None:
         """Raise an InputError unless games and samples divide evenly over `devices`."""

@@ -135,7 +135,7 @@ def measures(
     evaluations that searches ask for count.
     """
     games, decisions, evaluations = done
-    samples = config.learner.updates_per_iteration * config.learner.batch_size
+    samples = config.samples_per_iteration
 
     def rate(count: float, part: str) -> float | None:
         # Noise may hide the learning of few samples; then its speed is unknown.

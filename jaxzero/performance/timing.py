@@ -133,8 +133,7 @@ class Workload(NamedTuple):
     @property
     def learned(self) -> int:
         """Samples of all updates."""
-        learner = self.config.learner
-        return learner.updates_per_iteration * learner.batch_size // self.devices
+        return self.config.samples_per_iteration // self.devices
 
 
 def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workload:

@@ -87,7 +87,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         counts = {name: value for name, value in played.items() if name in COUNTS}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
         if learnt:
-            samples = config.learner.updates_per_iteration * config.learner.batch_size
+            samples = config.samples_per_iteration
             learnt["learn/replay_ratio"] = samples / played["selfplay/new_positions"]
         return (
             learner._replace(iteration=learner.iteration + 1),

@@ -87,9 +87,9 @@ def train(
 
     Return whether the run is complete; then its summary is written. With `measure_work` a run on a
     GPU reports its true utilisation. With several processes, all must call this alike; only the
-    first one writes. Raises: InputError if the folder holds a run
-    and `resume` is off, or one of another board or network, or if the device has too little memory;
-    RunError if the training diverges or cannot be saved.
+    first one writes. Raises: InputError if the folder holds a run and `resume` is off, or one of
+    another board or network, or if the device has too little memory; RunError if the training
+    diverges or cannot be saved.
     """
     stop, began = stop or Stop(), time.perf_counter()
     with ends_together(resume_command(run_dir)), ExitStack() as place:
@@ -229,7 +229,7 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
             progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
         if work:
-            evaluations, samples = metrics["selfplay/evaluations"], samples_of(config, 1)
+            evaluations, samples = metrics["selfplay/evaluations"], config.samples_per_iteration
             rates = work.rates(evaluations, samples, metrics["speed/seconds"])
             metrics |= {f"speed/{name}": rate for name, rate in rates.items()}
         accepted = False
@@ -252,11 +252,6 @@ def work_of(parts: Parts) -> Work | None:
     with suppress(RuntimeError):  # a report does not end a run
         return parts.work and parts.work.get()
     return None
-
-
-def samples_of(config: Config, iterations: int) -> int:
-    """Return the samples that so many iterations learn from."""
-    return iterations * config.learner.updates_per_iteration * config.learner.batch_size
 
 
 def run_iteration(
@@ -346,7 +341,7 @@ def finish(
         raise
     if work := work_of(parts):
         evaluations = progress.evaluations - before.evaluations
-        samples = samples_of(config, progress.iteration - before.iteration)
+        samples = (progress.iteration - before.iteration) * config.samples_per_iteration
         results |= work.rates(evaluations, samples, time.perf_counter() - began)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak = peak_memory_bytes(own_devices(devices))
