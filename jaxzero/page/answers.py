@@ -11,7 +11,7 @@ from typing import Any
 from jaxzero import __version__
 from jaxzero.api import number_within
 from jaxzero.errors import InputError
-from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
+from jaxzero.game.records import RecordedGame, read_game, write_game
 from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE
@@ -31,7 +31,7 @@ WAIT: Answer = {}  # no answer yet
 
 def about() -> Answer:
     """Return the facts that the page needs at its start."""
-    return {"version": __version__, "levels": level_facts(), "formats": list(FORMATS)}
+    return {"version": __version__, "levels": level_facts()}
 
 
 def move(question: Answer) -> Answer:

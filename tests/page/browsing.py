@@ -16,7 +16,7 @@ GAME = {"rows": 2, "cols": 2, "start": [], "moves": [0, 11, 6, 2, 7]}  # move 4 
 
 def wait_for_info(page):
     """Wait until the page knows what the server offers."""
-    page.locator("#format option[value=ccgc]").wait_for(state="attached")
+    page.wait_for_function("import('./rating.js').then(({ ratingOf }) => ratingOf('5'))")
 
 
 def ready(page):

@@ -42,7 +42,7 @@ def test_a_game_by_keyboard_and_another_begins(open_page):
         page.keyboard.press("ArrowDown")
     expect(moves(page)).to_have_count(17)
     assert scores(page) == [0, 6]
-    assert page.get_by_test_id("status").inner_text() == "Second player wins 6 : 0"
+    assert page.get_by_test_id("status").inner_text() == "Second player won 6 : 0"
     assert page.get_by_test_id("live").inner_text() != ""
     start_game(page, size="2x3")
     assert drawn_edges(page) == 0

@@ -158,10 +158,10 @@ def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page
     draw(page, 0)
     page.locator("#board-host .board:not(.waits)").wait_for()
     page.get_by_test_id("undo").click()
-    refuse = {"status": 503, "json": {"error": "engine: not available"}}
+    refuse = {"status": 503, "json": {"error": "busy"}}
     page.route("**/api/move", lambda route: route.fulfill(**refuse), times=1)
     draw(page, 5)
-    expect(page.get_by_test_id("notice")).to_contain_text("engine: not available")
+    page.get_by_test_id("retry").wait_for()
     page.get_by_test_id("retry").click()  # the notice goes
     page.locator("#board-host .board:not(.waits)").wait_for()
     for edge in range(12):

@@ -247,7 +247,7 @@ def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
     assert page.locator("#board-host .hint-spot").count() == 1
 
 
-def test_a_new_game_needs_no_server_and_ratings_come_into_the_open_dialog(open_page):
+def test_a_new_game_needs_no_server(open_page):
     page = open_page()
     held = hold(page, "info")
     with page.expect_request("**/api/info"):
@@ -257,6 +257,8 @@ def test_a_new_game_needs_no_server_and_ratings_come_into_the_open_dialog(open_p
     slider = page.get_by_test_id("level-0")
     expect(slider).to_have_attribute("aria-valuetext", "Beginner")
     held[0].continue_()
-    expect(slider).to_have_attribute("aria-valuetext", "Beginner · 400")
+    wait_for_info(page)
+    slider.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "Novice · 760")
     page.get_by_test_id("start-game").click()
     expect(page.locator("#board-host .edge")).to_have_count(47)

@@ -33,14 +33,14 @@ def test_the_clock_stands_after_the_end_and_in_a_pause(open_page):
     page.get_by_test_id("undo").click()
     expect(page.get_by_test_id("ended")).to_be_hidden()
     page.clock.run_for(200_000)
-    assert "time is up" not in page.get_by_test_id("status").inner_text()
+    assert "lost on time" not in page.get_by_test_id("status").inner_text()
     begin(page, "mode-watch", "clock-1+0")
     page.get_by_test_id("watch").wait_for()
     page.clock.run_for(5000)
     page.get_by_test_id("watch-run").click()
     expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
     page.clock.run_for(70_000)
-    assert "time is up" not in page.get_by_test_id("status").inner_text()
+    assert "lost on time" not in page.get_by_test_id("status").inner_text()
 
 
 def test_a_game_with_clocks_does_not_go_on_in_the_review(open_page):
@@ -243,10 +243,10 @@ def test_a_player_resigns_after_a_question(open_page):
     expect(page.get_by_test_id("ended")).to_be_hidden()
     page.get_by_test_id("resign").click()
     page.get_by_test_id("resign-agree").click()
-    expect(page.get_by_test_id("status")).to_have_text("You resign. Computer wins")
+    expect(page.get_by_test_id("status")).to_have_text("You resigned")
     expect(page.get_by_test_id("resign")).to_be_hidden()
     page.reload()
-    expect(page.get_by_test_id("status")).to_have_text("You resign. Computer wins")
+    expect(page.get_by_test_id("status")).to_have_text("You resigned")
     open_games(page)
     expect(page.get_by_test_id("archived")).to_contain_text("(resigned)")
     page.get_by_test_id("archived").click()
@@ -291,7 +291,7 @@ def test_a_clock_runs_in_every_view(open_page):
     page.get_by_test_id("nav-learn").click()
     page.clock.run_for(21_000)
     to_play(page)
-    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+    expect(page.get_by_test_id("status")).to_contain_text("lost on time")
 
 
 def test_names_from_a_file_have_limits_and_a_comment_is_no_name_of_a_button(

@@ -170,12 +170,12 @@ def test_a_clock_that_has_run_out_ends_the_game(open_page):
     expect(clock).to_have_text("2:30")  # the clock goes on
     draw(page, 20)
     page.clock.run_for(180_000)
-    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+    expect(page.get_by_test_id("status")).to_contain_text("lost on time")
     expect(page.get_by_test_id("edge-20")).to_be_disabled()
     page.keyboard.press("u")  # as the button, no longer
     expect(page.locator("#board-host .edge.drawn")).to_have_count(2)
     page.reload()
-    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+    expect(page.get_by_test_id("status")).to_contain_text("lost on time")
     page.get_by_test_id("nav-review").click()
     draw(page, 5)  # not played on: a variation
     expect(page.locator("#variation-tools")).to_be_visible()

@@ -1,7 +1,7 @@
 /** The panel of the analysis: the expected result, the best lines, chains and control, the legend. */
 
 import { html, sideSign, svg } from "./dom.js";
-import { t } from "./i18n.js";
+import { t, waitWords } from "./i18n.js";
 import { distributionChart, formatNumber, marginWords, outcomeOf } from "./outcome.js";
 import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
@@ -22,7 +22,7 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
   const outcome = outcomeOf(latest, position, nameOf);
   return [
     heading,
-    Number.isInteger(latest.preparing) && words("muted", t("warming", { seconds: latest.preparing })),
+    Number.isInteger(latest.preparing) && words("muted", waitWords(latest.preparing)),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
     outcome?.final.length > 1 ? distributionChart(outcome.final, nameOf) : null, // one bar says no more than the words

@@ -5,11 +5,11 @@ import { api } from "./api.js";
 import { addReview, archivedSlips, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
-import { confirm, openSettings, openShortcuts } from "./dialogs.js";
+import { confirm, openSettings } from "./dialogs.js";
 import { find, findAll, placeIcons } from "./dom.js";
 import { createFiles } from "./files.js";
 import { language, t, translate } from "./i18n.js";
-import { listenToKeys, listenToWheel } from "./keys.js";
+import { listenToKeys, listenToWheel, openShortcuts } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { openNewGame, setupHere } from "./new_game.js";
 import { createNotice, say, tell } from "./notice.js";
@@ -27,7 +27,6 @@ import { createTeacher } from "./teach.js";
 import { createTrainer, problemAt } from "./train.js";
 
 let info = null; // what the server offers; null until it answers
-let showNewGame = () => {}; // renders the open dialog for a new game again
 let view = "learn";
 
 const notice = createNotice(() => api.info());
@@ -256,16 +255,14 @@ function changeSetting(name) {
 async function askInfo() {
   try {
     info = await api.info();
-    files.setFormats(info.formats);
     setLevels(info.levels);
-    showNewGame();
   } catch (error) {
     notice.fail("info", error, askInfo);
   }
 }
 
 const actions = {
-  newGame: () => (showNewGame = openNewGame(() => info, tables.start)),
+  newGame: () => openNewGame(tables.start),
   undo: () => (isReview() ? goTo(record.at - 1) : play.undo()),
   redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
   first: () => goTo(0),
@@ -275,7 +272,7 @@ const actions = {
   unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  players: () => record.position.over || openNewGame(() => info, (setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
+  players: () => record.position.over || openNewGame((setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),

@@ -5,7 +5,7 @@ import { openDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { levelName } from "./play.js";
 import { keyOf } from "./record.js";
-import { findFault, replay } from "./rules.js";
+import { isPossible, replay } from "./rules.js";
 import { stored } from "./settings.js";
 
 const KEY = "jaxzero-games";
@@ -58,7 +58,7 @@ export function importGames(text) {
 /** Return whether a table holds a possible game and two valid seats. */
 export function isPlayable(table) {
   try {
-    return !findFault(table.game) && table.seats.length === 2 && table.seats.every(({ kind }) => kind === "person" || kind === "engine");
+    return isPossible(table.game) && table.seats.length === 2 && table.seats.every(({ kind }) => kind === "person" || kind === "engine");
   } catch {
     return false; // nothing, damaged, or stored by another version of this page
   }

@@ -1,4 +1,4 @@
-/** Parts of dialogs, and the dialogs for the settings and the shortcuts. */
+/** Parts of dialogs, and the dialog for the settings. */
 
 import { find, html, icon } from "./dom.js";
 import { t } from "./i18n.js";
@@ -71,25 +71,4 @@ export function openSettings(info, onChange) {
     version,
   );
   openDialog("settings", body);
-}
-
-const KEYS = [
-  ["← ↑ → ↓", "arrows"],
-  ["Enter", "enter"],
-  ["← →", "step"],
-  ["U / R", "undo"],
-  ["Home / End", "ends"],
-  ["H", "hint"],
-  ["L", "letMove"],
-  ["O", "players"],
-  ["A", "analysis"],
-  ["M", "mistake"],
-  ["N", "new"],
-  ["P", "pause"],
-  ["?", "help"],
-];
-
-export function openShortcuts() {
-  const rows = KEYS.flatMap(([keys, name]) => [html("dt", {}, html("kbd", {}, keys)), html("dd", {}, t(`keys.${name}`))]);
-  openDialog("keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
 }

@@ -4,30 +4,23 @@ import { api } from "./api.js";
 import { importGames } from "./archive.js";
 import { download, find, html } from "./dom.js";
 import { PICTURES } from "./pictures.js";
-import { hasText, t } from "./i18n.js";
+import { t } from "./i18n.js";
 import { say } from "./notice.js";
 import { toFragment } from "./record.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
 const LONGEST_NAME = 100; // as in the fields of the names
 const MAX_ARCHIVE = 5e6; // bytes of exported games
-const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" };
+const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" }; // of the formats that the server writes
 
 /** Create the file tools. `table` has the names; `nameOf(player)` returns the name of a side. */
 export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
-  let formats = ["json"]; // formats that the server can write
-
-  function setFormats(all) {
-    formats = all;
-    showFormats();
-  }
-
   /** Name the formats in the language of the page. */
   function showFormats() {
     const select = find("#format");
     const chosen = select.value;
-    const label = (id) => (hasText(`format.${id}`) ? t(`format.${id}`) : id);
-    select.replaceChildren(...[...formats, ...Object.keys(PICTURES)].map((id) => html("option", { value: id }, label(id))));
+    const ids = Object.keys({ ...ENDINGS, ...PICTURES });
+    select.replaceChildren(...ids.map((id) => html("option", { value: id }, t(`format.${id}`))));
     if (chosen) select.value = chosen;
   }
 
@@ -129,21 +122,11 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   }
 
   function acceptDrops() {
-    const veil = find("#drop");
     const hasGame = ({ dataTransfer }) => ["Files", "text/plain"].some((kind) => dataTransfer?.types.includes(kind));
-    document.addEventListener("dragover", (event) => {
-      if (!hasGame(event)) return;
-      event.preventDefault();
-      veil.hidden = false;
-    });
-    document.addEventListener("dragleave", ({ target, clientX: x, clientY: y }) => {
-      const left = x <= 0 || y <= 0 || x >= innerWidth || y >= innerHeight;
-      if (target === veil || left) veil.hidden = true;
-    });
+    document.addEventListener("dragover", (event) => hasGame(event) && event.preventDefault());
     document.addEventListener("drop", (event) => {
       if (!hasGame(event)) return;
       event.preventDefault();
-      veil.hidden = true;
       take(event.dataTransfer);
     });
   }
@@ -169,7 +152,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   find("#share").addEventListener("click", share);
   acceptDrops();
   acceptPastes();
-  return { setFormats, showFormats, showNames };
+  return { showFormats, showNames };
 }
 
 /** Return a game for the server, without the fields that only the page uses (`joined`, `setUp`). */

@@ -24,6 +24,11 @@ export function t(key, values = {}) {
   return entry.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
+/** Say how long the server has been preparing a board, and how long that took the last time. */
+export function waitWords(seconds) {
+  return t("warming", { seconds, usual: Math.max(settings.usualWait, seconds) });
+}
+
 /** Set the texts of all elements with a `data-i18n...` attribute in the current language. */
 export function translate(root = document) {
   document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";

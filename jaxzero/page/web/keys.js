@@ -1,22 +1,31 @@
 /** The keyboard shortcuts and the wheel. The board itself listens to the arrows and to Enter. */
 
-const KEYS = {
-  u: "undo",
-  r: "redo",
-  h: "hint",
-  l: "letMove",
-  o: "players",
-  a: "analysis",
-  m: "mistake",
-  n: "newGame",
-  p: "pause",
-  Home: "first",
-  End: "last",
-  ArrowLeft: "stepBack",
-  ArrowRight: "stepForward",
-  Escape: "unmark",
-  "?": "help",
-};
+import { openDialog } from "./dialogs.js";
+import { html } from "./dom.js";
+import { t } from "./i18n.js";
+
+/** The shortcuts as [keys, words, actions by key]. */
+const SHORTCUTS = [
+  ["← ↑ → ↓", "keys.arrows", {}],
+  ["Enter", "keys.enter", {}],
+  ["← →", "keys.step", { ArrowLeft: "stepBack", ArrowRight: "stepForward" }],
+  ["U / R", "keys.undo", { u: "undo", r: "redo" }],
+  ["Home / End", "keys.ends", { Home: "first", End: "last" }],
+  ["H", "hint", { h: "hint" }],
+  ["L", "letMove", { l: "letMove" }],
+  ["O", "players.title", { o: "players" }],
+  ["A", "analysis.title", { a: "analysis" }],
+  ["M", "review.mistake", { m: "mistake" }],
+  ["N", "new.title", { n: "newGame" }],
+  ["P", "watch.pause", { p: "pause" }],
+  ["?", "keys.title", { "?": "help" }],
+];
+const ACTIONS = Object.assign({ Escape: "unmark" }, ...SHORTCUTS.map(([, , actions]) => actions));
+
+export function openShortcuts() {
+  const rows = SHORTCUTS.flatMap(([keys, words]) => [html("dt", {}, html("kbd", {}, keys)), html("dd", {}, t(words))]);
+  openDialog("keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
+}
 
 const TYPING = "input:not([type=range]), select, textarea";
 const SLIDING = /^(Arrow.*|Home|End)$/; // keys that a slider uses
@@ -35,7 +44,7 @@ export function listenToKeys(actions, onTable) {
     if (document.querySelector("dialog[open]") || event.target.closest(TYPING)) return;
     if (event.target.matches("[type=range]") && SLIDING.test(event.key)) return;
     const name = nameOf(event);
-    const action = (onTable() || name === "?") && actions[KEYS[name]];
+    const action = (onTable() || name === "?") && actions[ACTIONS[name]];
     if (action && action() !== false);
     else if (event.key.startsWith("Arrow") && event.target.matches("body, .toolbar button") && onTable()) actions.focusBoard();
     else return;

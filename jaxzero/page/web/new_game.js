@@ -3,19 +3,18 @@
 import { CLOCKS } from "./clock.js";
 import { openDialog, segments, switchOf } from "./dialogs.js";
 import { find, html } from "./dom.js";
-import { hasText, t } from "./i18n.js";
+import { t } from "./i18n.js";
 import { levelName } from "./play.js";
+import { ratingOf } from "./rating.js";
 import { LARGEST_SIDE, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
-/**
- * Open the dialog for a new game. With `here`, its initial choices, the dialog is for playing on from the position shown.
- * `infoNow()` returns the server's info, or null until it is known. Returns a function that renders the dialog again, to be
- * called when the info arrives.
- */
-export function openNewGame(infoNow, onStart, here = null) {
+const LEVELS = [...Array(9).keys()].map(String); // as the server numbers them
+
+/** Open the dialog for a new game. With `here`, its initial choices, the dialog is for playing on from the position shown. */
+export function openNewGame(onStart, here = null) {
   const setup = { ...structuredClone(settings.setup), ...here };
-  const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start, onkeydown: sendByEnter });
+  const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start });
 
   function start() {
     if (!here) remember({ setup });
@@ -62,9 +61,7 @@ export function openNewGame(infoNow, onStart, here = null) {
   }
 
   function levelChoices() {
-    const levels = infoNow()?.levels ?? [...Array(9).keys()].map((id) => ({ id: String(id) }));
-    const set = (seat) => (id) => (setup.levels[seat] = id);
-    const slider = (seat, label) => levelSlider(t(label), levels, setup.levels[seat], set(seat), `level-${seat}`);
+    const slider = (seat, label) => levelSlider(t(label), setup.levels, seat);
     if (setup.mode === "people") return [];
     if (setup.mode === "engine") return [adaptsChoice(), !setup.adapts && slider(0, "new.level")];
     return [slider(0, "new.levelFirst"), slider(1, "new.levelSecond")];
@@ -80,18 +77,6 @@ export function openNewGame(infoNow, onStart, here = null) {
 
   render();
   const dialog = openDialog(here?.title ?? "new", form);
-  return () => {
-    const { testid } = form.contains(document.activeElement) ? document.activeElement.dataset : {};
-    render(testid && `[data-testid="${testid}"]`);
-  };
-}
-
-/** Let Enter on a closed list submit the form, as Enter on other fields does. */
-function sendByEnter(event) {
-  const { key, target, currentTarget } = event;
-  if (key !== "Enter" || target.tagName !== "SELECT" || !CSS.supports("selector(:open)") || target.matches(":open")) return;
-  event.preventDefault();
-  currentTarget.requestSubmit();
 }
 
 /** Return the choice of the rows and columns. */
@@ -106,24 +91,23 @@ function boardChoice(setup) {
   return html("fieldset", {}, html("legend", {}, t("new.size")), choice("rows"), " × ", choice("cols"));
 }
 
-function levelSlider(label, levels, value, onChange, testid) {
-  const index = Math.max(0, levels.findIndex(({ id }) => id === value));
+/** Return the choice of the level of a seat, `levels[seat]`. */
+function levelSlider(label, levels, seat) {
   const name = html("strong", {});
   const note = html("small", { class: "muted" });
-  const range = html("input", { type: "range", min: 0, max: levels.length - 1, step: 1, value: index, "aria-label": label, "data-testid": testid });
+  const range = html("input", { type: "range", min: 0, max: LEVELS.length - 1, step: 1, value: levels[seat], "aria-label": label, "data-testid": `level-${seat}` });
   const show = () => {
-    const at = Number(range.value);
-    const { id, rating } = levels[at];
-    name.textContent = levelName(id) + (rating === undefined ? "" : ` · ${rating}`);
-    note.textContent = hasText(`level.${id}.note`) ? t(`level.${id}.note`) : "";
+    const rating = ratingOf(levels[seat]);
+    name.textContent = levelName(levels[seat]) + (rating === undefined ? "" : ` · ${rating}`);
+    note.textContent = t(`level.${levels[seat]}.note`);
     range.setAttribute("aria-valuetext", name.textContent);
   };
   range.addEventListener("input", () => {
+    levels[seat] = range.value;
     show();
-    onChange(levels[Number(range.value)].id);
   });
   show();
-  const ends = [levels[0], levels.at(-1)].map(({ id }) => html("span", {}, levelName(id)));
+  const ends = [LEVELS[0], LEVELS.at(-1)].map((id) => html("span", {}, levelName(id)));
   return html("div", {}, html("span", { class: "label" }, label, " · ", name), range, html("div", { class: "ends muted", "aria-hidden": "true" }, ends), note);
 }
 

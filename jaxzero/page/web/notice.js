@@ -1,11 +1,10 @@
 /** Messages of the page: a line of notices, short messages, and messages for screen readers. */
 
 import { find } from "./dom.js";
-import { hasText, setText, t } from "./i18n.js";
+import { setText, t } from "./i18n.js";
 
-const FIRST_REST = 1500; // ms before the first retry; doubled for each further retry
-const LONGEST_REST = 20000; // ms
-const CALM = 60000; // ms without a failure after which FIRST_REST applies again
+const REST = 2000; // ms before the next retry
+const CALM = 60000; // ms without a notice of failures after a person has closed one
 
 /**
  * Create the line of notices. It shows one notice: a failure before a word before an offer.
@@ -17,10 +16,8 @@ export function createNotice(answers) {
   const button = find("#notice-retry");
   const notices = { failure: null, word: null, offer: null }; // {text, label, action, onClose} each; `text` is a function
   const failed = new Map(); // functions that repeat the failed requests, by name
-  const hushed = new Set(); // names of failures that a person has closed; not shown again
+  let calmUntil = 0;
   let timer = 0;
-  let rest = FIRST_REST;
-  let lastFailure = 0;
 
   const shown = () => Object.keys(notices).find((kind) => notices[kind]);
 
@@ -44,25 +41,14 @@ export function createNotice(answers) {
   /** Report a failed request. Returns whether the page will repeat it automatically. */
   function fail(name, error, repeat) {
     if (!error.kind) throw error; // a bug of this page, not a failure of the server
-    const own = `error.${name}`; // what a person can do about it
-    const text = () => t(!error.passes && hasText(own) ? own : `error.${error.kind}`, { message: error.message });
-    if (!error.passes) {
-      set("word", { text });
-      return false;
-    }
+    const isWrong = error.kind === "refused";
+    const text = () => t(isWrong && name === "read" ? "error.read" : `error.${error.kind}`);
+    if (isWrong) set("word", { text });
+    if (isWrong) return false;
     failed.set(name, repeat);
-    if (Date.now() - lastFailure > CALM) {
-      rest = FIRST_REST;
-      hushed.clear();
-    }
-    lastFailure = Date.now();
-    if (!hushed.has(name)) set("failure", { text, action: repeatAll, onClose: hush });
-    timer ||= setTimeout(look, rest);
+    if (Date.now() > calmUntil) set("failure", { text, action: repeatAll, onClose: () => (calmUntil = Date.now() + CALM) });
+    timer ||= setTimeout(look, REST);
     return true;
-  }
-
-  function hush() {
-    for (const name of failed.keys()) hushed.add(name);
   }
 
   /** Repeat the failed requests if the server answers again, else check again later. */
@@ -70,15 +56,12 @@ export function createNotice(answers) {
     clearTimeout(timer);
     timer = 0;
     if (!failed.size) return;
-    rest = Math.min(2 * rest, LONGEST_REST);
     try {
       await answers();
+      repeatAll();
     } catch {
-      lastFailure = Date.now();
-      timer ||= setTimeout(look, rest);
-      return;
+      timer ||= setTimeout(look, REST);
     }
-    repeatAll();
   }
 
   function repeatAll() {

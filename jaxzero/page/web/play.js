@@ -1,6 +1,6 @@
 /** A game in play: whose turn it is, the engine's moves, undo, redo, hints, watching. */
 
-import { api, isAbort, warm } from "./api.js";
+import { api, isAbort } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
@@ -13,6 +13,7 @@ import { warningAbout } from "./teach.js";
 const DRAWING = 260; // ms between the edges of one turn
 const SPEEDS = [2400, 1400, 800, 400, 150]; // ms between moves while watching
 const HEAVY = 2; // a loss with so many times the own boxes is heavy
+export const LONG_WAIT = 3; // seconds; a longer wait is one for the compiler, not for a move
 const HINT_PATIENCE = 8000; // ms
 
 const PERSON = { kind: "person" };
@@ -53,9 +54,10 @@ export function levelName(id) {
 export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON] };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
-  // the engine has been compiling. `warning` is what the teaching mode says about the marked edge.
+  // the engine has been thinking or compiling. `warning` is what the teaching mode says about the marked edge.
   const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null, warning: null };
   let controller = new AbortController();
+  let prepared = ""; // the board and the level that the server has compiled
 
   const seat = () => table.seats[record.position.player];
   const watching = () => table.seats.every(({ kind }) => kind === "engine");
@@ -100,8 +102,10 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   /** Compile the engine while a person thinks. An error is reported when the engine has to move. */
   function prepare() {
-    const engine = table.seats.find(({ kind }) => kind === "engine");
-    if (engine) warm({ ...record.game, level: engine.level }, controller.signal).catch(() => {});
+    const { level } = table.seats.find(({ kind }) => kind === "engine") ?? {};
+    const { rows, cols } = record.game;
+    const name = `${rows}x${cols} ${level}`;
+    if (level !== undefined && prepared !== name) api.warm({ rows, cols, level }, controller.signal).then(() => (prepared = name), () => {});
   }
 
   /** Let the engine play this turn, also in place of a person, or only the first edges of it. */
@@ -129,6 +133,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     } catch (error) {
       if (mine !== controller || isAbort(error)) return;
       state.failed = notice.fail("move", error, () => engineTurn(most)); // repeated automatically if that can help
+      prepared = ""; // a new server may replace the old one
       change({ busy: false });
     }
   }
@@ -138,19 +143,15 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
     const began = Date.now();
     const count = setInterval(() => change({ waited: Math.round((Date.now() - began) / 1000) }), 1000);
-    const stop = () => {
-      clearInterval(count);
-      if (state.waited) change({ waited: 0 });
-    };
-    // The request for the move reports errors.
-    warm({ ...game, level }, signal).catch(() => {}).finally(stop);
     try {
       const { edges } = await api.move(game, { level, seed: Math.floor(Math.random() * 2 ** 31) }, signal);
       signal.throwIfAborted();
       notice.settle("move");
       return edges;
     } finally {
-      stop();
+      clearInterval(count);
+      if (state.waited > LONG_WAIT) remember({ usualWait: state.waited });
+      state.waited = 0;
     }
   }
 

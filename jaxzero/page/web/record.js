@@ -7,7 +7,7 @@
  * them. `setUp` is true if a person has set up the start. A path is the list of variations from the game to a line.
  */
 
-import { findFault, replay } from "./rules.js";
+import { isPossible, replay } from "./rules.js";
 
 /** Return a text that identifies a game by its size, start and moves. */
 export function keyOf({ rows, cols, start, moves }) {
@@ -228,17 +228,14 @@ export function toFragment(game) {
   return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}`;
 }
 
-/** Return {game} of a fragment, or {fault} if it holds no possible game. */
+/** Return the game in a fragment, or null if it holds no possible game. */
 export function fromFragment(fragment) {
   const [size, start = "", moves = ""] = fragment.replace(/^#?g=/, "").split(".");
-  const sides = /^(\d)x(\d)$/.exec(size);
-  if (!sides) return { fault: { code: "form" } };
-  let game;
+  const [rows, cols] = size.split("x").map(Number);
   try {
-    game = { rows: +sides[1], cols: +sides[2], start: fromText(start), moves: fromText(moves) };
+    const game = { rows, cols, start: fromText(start), moves: fromText(moves) };
+    return isPossible(game) ? game : null;
   } catch {
-    return { fault: { code: "form" } };
+    return null; // the text is damaged
   }
-  const fault = findFault(game);
-  return fault ? { fault } : { game };
 }

@@ -3,7 +3,7 @@
 import { api, isAbort } from "./api.js";
 import { find, html } from "./dom.js";
 import { drawGraph } from "./graph.js";
-import { t } from "./i18n.js";
+import { t, waitWords } from "./i18n.js";
 import { createMoves } from "./moves.js";
 import { tell } from "./notice.js";
 import { formatNumber } from "./outcome.js";
@@ -121,7 +121,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   function render() {
     moves.render();
     if (!isShown()) return;
-    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: waited === null ? "…" : t("warming", { seconds: waited }), onJump: (ply) => record.goTo(ply, []) });
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: waited === null ? "…" : waitWords(waited), onJump: (ply) => record.goTo(ply, []) });
     renderWords();
   }
 

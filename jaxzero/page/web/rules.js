@@ -105,23 +105,12 @@ export function lastTurn(plies) {
   return plies.slice(first).map(({ edge }) => edge);
 }
 
-/** Return the fault of an impossible game as {code, ...values}, or null. */
-export function findFault(game) {
-  for (const side of ["rows", "cols"]) {
-    const value = game[side];
-    if (!Number.isInteger(value) || value < 1 || value > LARGEST_SIDE) {
-      return { code: "size", value, largest: LARGEST_SIDE };
-    }
-  }
-  const seen = new Set();
-  for (const edge of [...game.start, ...game.moves]) {
-    if (!Number.isInteger(edge) || edge < 0 || edge >= edgeCount(game)) {
-      return { code: "edge", value: edge };
-    }
-    if (seen.has(edge)) return { code: "twice", value: edgeName(game, edge) };
-    seen.add(edge);
-  }
-  return null;
+/** Return whether a game can be shown: a board of a possible size, and each edge drawn at most once. */
+export function isPossible(game) {
+  const isSide = (side) => Number.isInteger(side) && side >= 1 && side <= LARGEST_SIDE;
+  const isEdge = (edge) => Number.isInteger(edge) && edge >= 0 && edge < edgeCount(game);
+  const drawn = [...game.start, ...game.moves];
+  return isSide(game.rows) && isSide(game.cols) && drawn.every(isEdge) && new Set(drawn).size === drawn.length;
 }
 
 /** Return the edges, [{edge, closes}], that take all free boxes reached in turn from some boxes, by default from all. */

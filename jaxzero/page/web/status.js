@@ -2,8 +2,8 @@
 
 import { clockFace } from "./clock.js";
 import { find, findAll, html, icon, sideSign } from "./dom.js";
-import { setText, t } from "./i18n.js";
-import { levelName } from "./play.js";
+import { setText, t, waitWords } from "./i18n.js";
+import { levelName, LONG_WAIT } from "./play.js";
 import { settings } from "./settings.js";
 
 export function createStatus({ record, play, review, practice, editor, isReview }) {
@@ -41,8 +41,7 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     if (play.state.hint) return play.state.hint;
     if (play.state.failed) return t("status.failed");
     if (play.watching() && !play.state.running) return t("status.paused");
-    if (play.state.busy && play.state.waited) return t("warming", { seconds: play.state.waited });
-    if (play.state.busy) return t("status.thinking");
+    if (play.state.busy) return play.state.waited > LONG_WAIT ? waitWords(play.state.waited) : t("status.thinking");
     if (play.state.marked !== null) return t("status.marked");
     if (at < game.moves.length) return t("status.earlier");
     if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");
@@ -65,18 +64,11 @@ export function createStatus({ record, play, review, practice, editor, isReview 
 
   function resultWords(position) {
     const { flagged, resigned } = play.table;
-    if (flagged !== undefined) {
-      const [name, winner] = [sideName(flagged), sideName(1 - flagged)];
-      if (name === t("name.you")) return t(resigned ? "status.youResigned" : "status.flagged", { name, winner });
-      return t(`status.${resigned ? "resigned" : "flagged"}${winner === t("name.you") ? "You" : ""}`, { name, winner });
-    }
+    if (flagged !== undefined) return t(resigned ? "status.resigned" : "status.flagged", { name: sideName(flagged) });
     const { score } = position;
-    const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);
-    const words = (player) => ({ own: score[player], other: score[1 - player] });
-    if (winner === null) return t("status.drawn", words(0));
-    const you = [0, 1].findIndex((player) => sideName(player) === t("name.you"));
-    if (you >= 0) return t(you === winner ? "status.youWon" : "status.youLost", words(winner));
-    return t("status.won", { name: sideName(winner), ...words(winner) });
+    const winner = Number(score[1] > score[0]);
+    const [own, other] = [score[winner], score[1 - winner]];
+    return t(own === other ? "status.drawn" : "status.won", { name: sideName(winner), own, other });
   }
 
   return { sideName, playerCard, statusWords, resultWords, isBusy };

@@ -111,10 +111,10 @@ export function createTables({ record, play, editor, notice, showView, openView,
 
   /** Show the game in a fragment, or a notice if it holds none. */
   function showShared(fragment) {
-    const { fault, game } = fromFragment(fragment);
-    if (fault) {
+    const game = fromFragment(fragment);
+    if (!game) {
       showView("play");
-      return notice.tell(() => t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
+      return notice.tell(() => t("error.share"));
     }
     showView("review");
     if (isOnTable(game)) return record.goTo(game.moves.length, []); // later moves of the own game stay

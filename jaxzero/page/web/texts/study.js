@@ -13,7 +13,7 @@ export const STUDY = {
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
   "review.running": ["{at} of {all} …", "{at} / {all}……"],
   "review.left": ["{at} of {all}, about {seconds} s left", "{at} / {all}，约剩 {seconds} 秒"],
-  "warming": ["Getting ready for this board … {seconds} s of about 60", "正在为此棋盘做准备……{seconds} 秒，共约 60 秒"],
+  "warming": ["Getting ready for this board … {seconds} s of about {usual}", "正在为此棋盘做准备……{seconds} 秒，共约 {usual} 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
     ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
@@ -55,7 +55,6 @@ export const STUDY = {
     "You can also paste a game or a position, or drop a file or text anywhere on this page.",
     "也可以粘贴棋局或局面，或把文件或文字拖到本页任意处。",
   ],
-  "files.dropNow": ["Drop it to load the game", "放下以载入对局"],
   "files.loaded": ["Loaded: {rows} × {cols}, {moves} moves", "已载入：{rows} × {cols}，{moves} 步"],
   "files.names": ["Names", "名称"],
   "files.gameTitle": ["Title", "标题"],
@@ -77,10 +76,7 @@ export const STUDY = {
   "edit.open": ["Set up", "摆局"],
 
   "analysis.title": ["Analysis", "分析"],
-  "analysis.waiting": [
-    "Reading the position … the first time on a board this takes up to a minute",
-    "正在读局面……每种棋盘首次最多需要一分钟",
-  ],
+  "analysis.waiting": ["Reading the position …", "正在读局面……"],
   "analysis.over": ["The game is over.", "对局已结束。"],
   "analysis.off": ["Analysis stopped.", "分析已停止。"],
   "stage.structure": ["structure", "结构"],

@@ -24,23 +24,14 @@ export const TABLE = {
   "aside.text": ["Your unfinished game was set aside.", "您未下完的对局已暂时收起。"],
   "aside.back": ["Back to my game", "回到我的对局"],
   "error.network": ["The server does not answer. Your game is safe here.", "服务器没有回应。您的对局仍保存在本页。"],
-  "error.server": ["The server could not do this: {message}", "服务器无法完成：{message}"],
+  "error.server": ["The server is busy or has failed. Your game is safe here.", "服务器繁忙或出错。您的对局仍保存在本页。"],
+  "error.refused": ["The server cannot do this with this game. Your game is unchanged.", "服务器无法对此局这样做。您的对局未改变。"],
   "error.storage": ["This browser stores nothing here: games and settings last until the page closes.", "浏览器不在此保存数据：对局和设置只保留到页面关闭。"],
   "error.read": [
     "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
     "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",
   ],
-  "error.share": [
-    "This link holds no game that can be shown: {reason}. The board is unchanged.",
-    "此链接中没有可显示的对局：{reason}。棋盘未改变。",
-  ],
-  "fault.form": ["its text is damaged or cut off", "文字已损坏或不完整"],
-  "fault.size": [
-    "a side of {value} boxes, where 1 to {largest} are possible",
-    "边长为 {value} 格，只能是 1 到 {largest}",
-  ],
-  "fault.edge": ["there is no edge {value} on this board", "此棋盘上没有编号为 {value} 的边"],
-  "fault.twice": ["edge {value} is drawn twice", "边 {value} 画了两次"],
+  "error.share": ["This link is damaged or cut off: please copy it whole. The board is unchanged.", "此链接已损坏或不完整，请完整复制。棋盘未改变。"],
 
   "board.label": [
     "Board of {rows} by {cols} boxes. Arrow keys move between edges, Enter draws.",
@@ -97,15 +88,10 @@ export const TABLE = {
   "status.ply": ["Move {at} of {all}", "第 {at} 步，共 {all} 步"],
   "status.variation": ["Variation. The game itself is kept", "变化。原对局已保留"],
   "status.edit": ["Set up a position: click edges on and off", "摆局：点击边来添加或去掉"],
-  "status.won": ["{name} wins {own} : {other}", "{name}以 {own} : {other} 获胜"],
-  "status.youWon": ["You win {own} : {other}", "您以 {own} : {other} 获胜"],
-  "status.youLost": ["You lose {other} : {own}", "您以 {other} : {own} 落败"],
+  "status.won": ["{name} won {own} : {other}", "{name}以 {own} : {other} 获胜"],
   "status.drawn": ["A draw, {own} : {other}", "平局，{own} : {other}"],
-
-  "status.flagged": ["{name}: time is up. {winner} wins", "{name}超时，{winner}获胜"],
-  "status.flaggedYou": ["{name}: time is up. You win", "{name}超时，您获胜"],
-  "status.resigned": ["{name} resigns. {winner} wins", "{name}认输，{winner}获胜"],
-  "status.youResigned": ["You resign. {winner} wins", "您认输，{winner}获胜"],
+  "status.flagged": ["{name} lost on time", "{name}超时判负"],
+  "status.resigned": ["{name} resigned", "{name}认输"],
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
   "here.open": ["Play from here", "从此对弈"],
@@ -215,12 +201,4 @@ export const TABLE = {
   "keys.step": ["Step through the game (review)", "逐步浏览对局（复盘）"],
   "keys.undo": ["Undo or step back, redo or step forward", "悔棋或后退，重做或前进"],
   "keys.ends": ["First and last position", "开始与最后局面"],
-  "keys.hint": ["Hint", "提示"],
-  "keys.letMove": ["Let the computer move", "让电脑走"],
-  "keys.players": ["Change the players, or play from here", "更换棋手，或从此对弈"],
-  "keys.analysis": ["Analysis on or off", "打开或关闭分析"],
-  "keys.mistake": ["Next mistake (review)", "下一个失误（复盘）"],
-  "keys.new": ["New game", "新对局"],
-  "keys.pause": ["Pause or go on (watching)", "暂停或继续（观看）"],
-  "keys.help": ["This list", "本列表"],
 };
