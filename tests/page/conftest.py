@@ -22,6 +22,10 @@ UNTESTED = "THE PAGE IS NOT TESTED"
 OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
     --disable-sync --no-first-run""".split()
 PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 20_000  # ms; engines compile
+# Files and sharing are behind a button; most tests need no click on it.
+OPEN_FILES = """addEventListener("DOMContentLoaded", () => {
+    document.querySelector("#files")?.setAttribute("open", "");
+});"""
 WIDTHS = {"small": (320, 568), "phone": (375, 667), "low": (667, 375), "desk": (1600, 1000)}
 
 
@@ -89,6 +93,7 @@ def open_page(browser, page_url, contexts):
         page.on("console", lambda message: note(message, complaints))
         clear = {"origin": page_url.rstrip("/"), "storageTypes": "local_storage"}
         context.new_cdp_session(page).send("Storage.clearDataForOrigin", clear)
+        page.add_init_script(OPEN_FILES)
         page.goto(f"{page_url}#{fragment}")
         wait_for_info(page)
         return page

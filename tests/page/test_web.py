@@ -199,7 +199,7 @@ def test_a_lesson_that_begins_well_can_still_be_lost(open_page):
         page.clock.run_for(700)  # the other side opens the last chain
     page.get_by_test_id("lesson-edge-19").click()  # gives the whole chain away
     page.locator(".answer.bad").wait_for()
-    assert re.findall(r"\d+", page.locator("#lesson-score").inner_text()) == ["2", "6"]
+    assert re.findall(r"\d+", page.locator("#lesson-status").inner_text()) == ["2", "6"]
     page.get_by_test_id("nav-learn").click()
     expect(page.locator(".lesson-list .done")).to_have_count(0)
 

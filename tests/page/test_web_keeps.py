@@ -206,7 +206,6 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)
     page = open_page("review")
-    page.locator(".names summary").click()
     page.get_by_test_id("game-title").fill("study")
     for edges in ((0, 5, 1, 7, 1), ()):  # one edge is erased; the second time nothing changes
         page.get_by_test_id("edit").click()

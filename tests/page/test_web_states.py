@@ -402,3 +402,27 @@ def test_exercises_grow_with_the_review(open_page):
     expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 2")
     page.get_by_test_id("practice-next").click()
     expect(page.get_by_test_id("practice-panel")).to_contain_text("Move 3 was")
+
+
+def test_files_and_sharing_are_behind_one_button(open_page):
+    page = open_page("review")
+    page.locator("#files").evaluate("(files) => files.removeAttribute('open')")
+    for name in ("share", "save", "name-0"):
+        expect(page.get_by_test_id(name)).to_be_hidden()
+    page.get_by_test_id("files").focus()
+    page.keyboard.press("Enter")
+    for name in ("share", "save", "name-0"):
+        expect(page.get_by_test_id(name)).to_be_visible()
+
+
+def test_names_keep_their_place_in_sentences_that_run_the_other_way(open_page):
+    page = open_page("review")
+    name = "\N{HEBREW LETTER ALEF}\N{HEBREW LETTER BET}"
+    load(page, GAME | {"moves": [*GAME["moves"], 4, 9, 5, 10, 8, 3, 1], "names": [name, "Ben"]})
+    isolated = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
+    for place in ("#review-summary", ".accuracy", "#status"):
+        expect(page.locator(place)).to_contain_text(isolated)
+    expect(page.get_by_test_id("name-0")).to_have_value(name)
+    with page.expect_request("**/api/write") as asked:
+        page.get_by_test_id("save").click()
+    assert asked.value.post_data_json["names"] == [name, "Ben"]

@@ -47,7 +47,7 @@ def solved(page):
 def test_answers_are_judged_and_those_solved_in_a_row_are_counted(open_page, theme, size, locale):
     page, problem = open_theme(open_page, theme, size=size, locale=locale)
     assert problem["theme"] == theme
-    streak = page.get_by_test_id("train-streak")
+    streak = page.get_by_test_id("train-status")
     expect(streak).to_contain_text("0")
     for count in (1, 2):
         choices(page, problem, right=True)[0].click()

@@ -1,8 +1,8 @@
 /** The archive of the last finished games, stored in this browser, and the list of games to open, practise or export. */
 
-import { download, html } from "./dom.js";
+import { button, download, html } from "./dom.js";
 import { openDialog } from "./dialogs.js";
-import { t } from "./i18n.js";
+import { isolated, t } from "./i18n.js";
 import { levelName } from "./play.js";
 import { keyOf } from "./record.js";
 import { isPossible, replay } from "./rules.js";
@@ -93,36 +93,32 @@ export function openArchive(onOpen, onPractise) {
     dialog.close();
     onPractise();
   };
+  const save = () => download(JSON.stringify(games, null, 1), "application/json", "dots-and-boxes-games.json");
   const foot = html(
     "div",
     { class: "dialog-foot" },
-    html("button", { onclick: () => exportAll(games), disabled: !games.length, "data-testid": "export-games" }, t("games.export")),
-    html("button", { class: "primary", onclick: practise, disabled: !archivedSlips().length, "data-testid": "practise-games" }, t("games.practise")),
+    button("export-games", t("games.export"), save, { disabled: !games.length }),
+    button("practise-games", t("games.practise"), practise, { class: "primary", disabled: !archivedSlips().length }),
   );
-  const list = games.map((table) => html("li", {}, html("button", { onclick: open(table), "data-testid": "archived" }, row(table))));
+  const list = games.map((table) => html("li", {}, button("archived", entry(table), open(table))));
   const body = games.length ? html("ol", { class: "games" }, list) : html("p", { class: "muted" }, t("games.none"));
   const dialog = openDialog("games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
 }
 
-function row({ game, seats, names = [], date, flagged, resigned, accuracy }) {
+function entry({ game, seats, names = [], date, flagged, resigned, accuracy }) {
   const engine = seats.find(({ kind }) => kind === "engine");
   const person = seats.findIndex(({ kind }) => kind === "person");
   const position = replay(game);
   const sides = engine && person === 1 ? [1, 0] : [0, 1]; // a person's own boxes first
   const score = sides.map((side) => position.score[side]).join(" : ");
   const note = flagged !== undefined ? t(resigned ? "games.resigned" : "games.time") : position.over ? "" : t("games.unfinished");
-  const people = [names[0] || t("name.first"), names[1] || t("name.second")];
+  const people = ["first", "second"].map((side, player) => (names[player] ? isolated(names[player]) : t(`name.${side}`)));
   const who = names.some(Boolean) ? people.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
   const share = accuracy?.[Math.max(0, person)]?.all;
   return [
     html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
-    html("span", { class: "who", dir: "auto" }, `${game.rows} × ${game.cols} · ${who}`),
+    html("span", { class: "who" }, `${game.rows} × ${game.cols} · ${who}`),
     html("strong", {}, [engine && person >= 0 ? t("name.you") : "", score, note].join(" ")),
     html("span", { class: "muted" }, share === undefined || share === null ? "" : t("games.accuracy", { n: share })),
   ];
-}
-
-/** Save all games as one file. */
-function exportAll(games) {
-  download(JSON.stringify(games, null, 1), "application/json", "dots-and-boxes-games.json");
 }

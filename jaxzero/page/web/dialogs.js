@@ -1,6 +1,6 @@
 /** Parts of dialogs, and the dialog for the settings. */
 
-import { find, html, icon } from "./dom.js";
+import { button, find, html, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { applyTheme, remember, settings } from "./settings.js";
 
@@ -28,8 +28,8 @@ export function confirm(name, action) {
   const foot = html(
     "div",
     { class: "dialog-foot" },
-    html("button", { onclick: () => dialog.close() }, t("cancel")),
-    html("button", { class: "primary", onclick: agree, "data-testid": `${name}-agree` }, t(name)),
+    button(`${name}-cancel`, t("cancel"), () => dialog.close()),
+    button(`${name}-agree`, t(name), agree, { class: "primary" }),
   );
   const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
 }

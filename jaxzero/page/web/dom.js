@@ -22,6 +22,15 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** Return a button with a name for the tests and its words. */
+export function button(name, words, onclick, attributes = {}) {
+  return html("button", { onclick, "data-testid": name, ...attributes }, words);
+}
+
+export function row(...parts) {
+  return html("div", { class: "row" }, parts);
+}
+
 export function find(selector, root = document) {
   return root.querySelector(selector);
 }

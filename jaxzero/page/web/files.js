@@ -71,7 +71,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   async function written() {
     const picture = PICTURES[find("#format").value];
     if (picture) return picture.make(record);
-    const { text } = await api.write(withLines(record.root), find("#format").value, [0, 1].map(nameOf));
+    const { text } = await api.write(withLines(record.root), find("#format").value, [0, 1].map((player) => table.names[player] || nameOf(player)));
     return text;
   }
 

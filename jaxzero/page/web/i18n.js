@@ -24,6 +24,11 @@ export function t(key, values = {}) {
   return entry.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
+/** Return a name for use within a sentence, whose order of words it does not change if it is written from right to left. */
+export function isolated(name) {
+  return `\u2068${name}\u2069`;
+}
+
 /** Say how long the server has been preparing a board, and how long that took the last time. */
 export function waitWords(seconds) {
   return t("warming", { seconds, usual: Math.max(settings.usualWait, seconds) });

@@ -1,7 +1,7 @@
 /** The start page: the rules in pictures and lessons on a live board. */
 
 import { createBoard, edgeWords } from "./board.js";
-import { find, html, reveal } from "./dom.js";
+import { button, find, html, reveal, row } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { bad, good, LESSONS } from "./lesson_data.js";
 import { tell } from "./notice.js";
@@ -10,7 +10,7 @@ import { HERO, miniature, RULES } from "./pictures.js";
 import { createRecord } from "./record.js";
 import { boxesGiven, closedBy, simpleEdge } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
-import { themeList } from "./train.js";
+import { exercisePage, themeList } from "./train.js";
 
 const REPLY = 650; // ms before each move of the other side
 
@@ -48,9 +48,7 @@ export function createLessons({ parent }) {
           {},
           html("h1", {}, t("learn.title")),
           html("p", {}, t("learn.lead")),
-          html(
-            "div",
-            { class: "row" },
+          row(
             html("a", { class: "button primary", href: "#play", "data-testid": "play-now" }, t("learn.play")),
             html("a", { class: "button", href: "#lesson-1", "data-testid": "first-lesson" }, t("learn.first")),
           ),
@@ -91,37 +89,17 @@ export function createLessons({ parent }) {
     const { id } = LESSONS[number];
     const host = html("div", { class: "board-host" });
     board = createBoard(host, { onEdge: press, prefix: "lesson-" });
-    const next = number + 1 < LESSONS.length ? `#lesson-${number + 2}` : "#play";
-    return html(
-      "article",
-      { class: "lesson" },
-      html(
-        "div",
-        { class: "text" },
-        html("p", { class: "muted" }, t("learn.count", { number: number + 1, all: LESSONS.length })),
-        html("h1", {}, t(`lesson.${id}.title`)),
-        html("p", {}, t(`lesson.${id}.text`)),
-        html("div", { class: "task" }, html("strong", {}, t("learn.task")), html("p", {}, t(`lesson.${id}.task`))),
-      ),
-      html("div", { class: "practice" }, html("p", { class: "status", id: "lesson-score" }), host),
-      html(
-        "div",
-        { class: "after" },
-        html("p", { class: "answer", role: "status", id: "lesson-answer", "data-testid": "lesson-answer" }),
-        html(
-          "div",
-          { class: "row" },
-          html("button", { onclick: restart, id: "lesson-again", "data-testid": "lesson-again" }, t("learn.again")),
-          html("button", { onclick: showSolution, id: "lesson-show", "data-testid": "lesson-show" }, t("learn.show")),
-          html(
-            "a",
-            { class: "button", href: next, id: "lesson-next", "data-testid": "lesson-next" },
-            t(number + 1 < LESSONS.length ? "learn.next" : "learn.toGame"),
-          ),
-        ),
-        html("a", { href: "#learn" }, t("learn.all")),
-      ),
-    );
+    const text = [
+      html("p", { class: "muted" }, t("learn.count", { number: number + 1, all: LESSONS.length })),
+      html("h1", {}, t(`lesson.${id}.title`)),
+      html("p", {}, t(`lesson.${id}.text`)),
+      html("div", { class: "task" }, html("strong", {}, t("learn.task")), html("p", {}, t(`lesson.${id}.task`))),
+    ];
+    const [href, words] = number + 1 < LESSONS.length ? [`#lesson-${number + 2}`, "learn.next"] : ["#play", "learn.toGame"];
+    const next = html("a", { class: "button", href, id: "lesson-next", "data-testid": "lesson-next" }, t(words));
+    const again = button("lesson-again", t("learn.again"), restart, { id: "lesson-again" });
+    const tools = row(again, button("lesson-show", t("learn.show"), showSolution), next);
+    return exercisePage("lesson", text, host, [tools, html("a", { href: "#learn" }, t("learn.all"))]);
   }
 
   const ended = () => verdict?.mood === "good" || verdict?.mood === "bad";
@@ -186,7 +164,7 @@ export function createLessons({ parent }) {
     board.show(game, position, { last: last === undefined ? [] : [last], enabled: learnerMoves() });
     clear(board.layers());
     const [own, other] = position.score;
-    find("#lesson-score").textContent = t("learn.score", { own, other });
+    find("#lesson-status").textContent = t("learn.score", { own, other });
     const answer = find("#lesson-answer");
     const key = `lesson.${LESSONS[number].id}.${verdict?.answer}`;
     const text = verdict ? t(hasText(key) ? key : `lesson.${verdict.answer}`, verdict.values) : "";

@@ -65,7 +65,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
       slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
-      note ? html("span", { class: "note", "aria-hidden": "true" }, note) : null,
+      note ? html("span", { class: "note", dir: "auto", "aria-hidden": "true" }, note) : null,
     );
     return html("li", {}, button);
   }

@@ -101,9 +101,7 @@ export function drawLine(layer, game, line) {
         svg(
           "g",
           { class: `ghost-number side-${ply.player}`, transform: `translate(${x} ${y})` },
-          ply.player === 0
-            ? svg("circle", { r: 17 })
-            : svg("rect", { x: -15, y: -15, width: 30, height: 30, transform: "rotate(45)" }),
+          sideSign(ply.player, 46, [0, 0]),
           svg("text", { y: 8 }, String(index + 1)),
         ),
       ];

@@ -1,6 +1,6 @@
 /** Practice of mistakes: show the position before a mistake, let the person try again, and judge the move. */
 
-import { find, html, reveal } from "./dom.js";
+import { button, find, html, reveal, row } from "./dom.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { edgeName } from "./rules.js";
@@ -112,12 +112,10 @@ export function createPractice({ record, analysis, onTable, onChange }) {
       html("div", { class: "panel-head" }, html("h2", {}, t("practice.title", { number: number + 1, all: tasks.length }))),
       html("p", {}, task),
       html("div", { class: `answer ${answer?.mood ?? ""}`, role: "status", "data-testid": "practice-answer" }, (answer?.parts ?? []).map((text) => html("p", {}, text))),
-      html(
-        "div",
-        { class: "row" },
-        html("button", { onclick: solution, disabled: isSolved(), "data-testid": "practice-show" }, t("learn.show")),
-        html("button", { class: isSolved() ? "primary" : "", onclick: () => (last ? end() : show(number + 1)), "data-testid": "practice-next" }, t(last ? "done" : "review.mistake")),
-        last ? null : html("button", { onclick: end, "data-testid": "practice-end" }, t("done")),
+      row(
+        button("practice-show", t("learn.show"), solution, { disabled: isSolved() }),
+        button("practice-next", t(last ? "done" : "review.mistake"), () => (last ? end() : show(number + 1)), { class: isSolved() ? "primary" : "" }),
+        last ? null : button("practice-end", t("done"), end),
       ),
     );
   }

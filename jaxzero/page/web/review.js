@@ -192,7 +192,7 @@ function accuracyTable(accuracy, nameOf) {
   const head = PHASES.map((phase) => html("th", { scope: "col" }, t(`accuracy.${phase}`)));
   const rows = accuracy.map((phases, player) => {
     const cells = PHASES.map((phase) => html("td", {}, phases[phase] === null ? "–" : `${phases[phase]} %`));
-    return html("tr", {}, html("th", { scope: "row", dir: "auto" }, nameOf(player)), cells);
+    return html("tr", {}, html("th", { scope: "row" }, nameOf(player)), cells);
   });
   return html("table", { class: "accuracy", "data-testid": "accuracy" }, html("caption", {}, t("accuracy.title"), html("small", {}, t("accuracy.note"))), html("thead", {}, html("tr", {}, html("td", {}), head)), html("tbody", {}, rows));
 }

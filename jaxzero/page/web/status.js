@@ -2,14 +2,14 @@
 
 import { clockFace } from "./clock.js";
 import { find, findAll, html, icon, sideSign } from "./dom.js";
-import { setText, t, waitWords } from "./i18n.js";
+import { isolated, setText, t, waitWords } from "./i18n.js";
 import { levelName, LONG_WAIT } from "./play.js";
 import { settings } from "./settings.js";
 
 export function createStatus({ record, play, review, practice, editor, isReview }) {
   function sideName(player) {
     const { seats, names } = play.table;
-    if (names?.[player]) return names[player];
+    if (names?.[player]) return isolated(names[player]);
     const people = seats.filter(({ kind }) => kind === "person").length;
     if (people === 1) return t(seats[player].kind === "engine" ? "name.engine" : "name.you");
     return t(player === 0 ? "name.first" : "name.second");
@@ -23,7 +23,7 @@ export function createStatus({ record, play, review, practice, editor, isReview 
       "div",
       { class: `player side-${player} ${turn ? "turn" : ""}`, "data-testid": `player-${player}` },
       sideSign(player, 26),
-      html("span", { class: "name", dir: "auto" }, sideName(player)),
+      html("span", { class: "name", dir: "auto" }, play.table.names?.[player] || sideName(player)),
       html("span", { class: "detail" }, kind === "engine" ? levelName(level) : ""),
       clockFace(player, play.table.clocks),
       html("span", { class: "score", "data-testid": `score-${player}` }, String(position.score[player])),

@@ -1,6 +1,6 @@
 /** Teaching mode: a warning before a move that loses 2 or more boxes of margin, with the reasons. */
 
-import { find, html, reveal } from "./dom.js";
+import { button, find, html, reveal, row } from "./dom.js";
 import { t } from "./i18n.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
 
@@ -55,12 +55,10 @@ export function createTeacher({ play, onShow }) {
       html("h2", {}, t("teach.title")),
       html("p", {}, t(exact ? "teach.loses" : "teach.estimated", { n: Math.round(lost * 10) / 10 })),
       ...reasons.map((reason) => html("p", {}, reason)),
-      html(
-        "div",
-        { class: "row" },
-        html("button", { class: "primary", onclick: play.unmark, "data-testid": "teach-back" }, t("teach.back")),
-        html("button", { onclick: () => onShow(better), "data-testid": "teach-show" }, t("learn.show")),
-        html("button", { onclick: () => play.press(edge), "data-testid": "teach-anyway" }, t("teach.anyway")),
+      row(
+        button("teach-back", t("teach.back"), play.unmark, { class: "primary" }),
+        button("teach-show", t("learn.show"), () => onShow(better)),
+        button("teach-anyway", t("teach.anyway"), () => play.press(edge)),
       ),
     );
     reveal(panel);

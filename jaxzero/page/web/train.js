@@ -3,7 +3,7 @@
 import { api, isAbort } from "./api.js";
 import { createBoard } from "./board.js";
 import { segments } from "./dialogs.js";
-import { find, html, reveal } from "./dom.js";
+import { button, find, findAll, html, reveal, row } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
 import { createRecord } from "./record.js";
@@ -34,6 +34,20 @@ export function themeList() {
 function themeEntry(theme) {
   const words = [html("strong", {}, t(`train.${theme}.title`)), html("span", { class: "muted" }, t(`train.${theme}.text`))];
   return html("li", {}, html("a", { href: `#train-${theme}`, "data-testid": `train-${theme}` }, html("span", {}, words)));
+}
+
+/** Return the page of a lesson or a problem: its text, the board below a line of status, the answer and what follows it. */
+export function exercisePage(name, text, host, after) {
+  const line = (part, style) => html("p", { class: style, id: `${name}-${part}`, "data-testid": `${name}-${part}` });
+  const answer = line("answer", "answer");
+  answer.setAttribute("role", "status");
+  return html(
+    "article",
+    { class: "lesson" },
+    html("div", { class: "text" }, text),
+    html("div", { class: "practice" }, line("status", "status"), host),
+    html("div", { class: "after" }, answer, after),
+  );
 }
 
 export function createTrainer({ parent, notice }) {
@@ -87,32 +101,20 @@ export function createTrainer({ parent, notice }) {
   }
 
   function page(host) {
-    return html(
-      "article",
-      { class: "lesson" },
-      html(
-        "div",
-        { class: "text" },
-        html("h1", {}, t(`train.${wanted.theme}.title`)),
-        segments("grade", t("train.grade"), GRADES.map((grade) => [grade, t(`train.grade.${grade}`)]), wanted.grade, changeGrade),
-        html("p", { id: "train-question", "data-testid": "train-question" }, t(`train.question.${problem?.kind ?? "waiting"}`)),
-      ),
-      html("div", { class: "practice" }, html("p", { class: "status", id: "train-streak", "data-testid": "train-streak" }), host),
-      html(
-        "div",
-        { class: "after" },
-        problem?.kind === "count" ? countButtons() : null,
-        html("p", { class: "answer", role: "status", id: "train-answer", "data-testid": "train-answer" }),
-        html("div", { class: "row" }, html("a", { class: "button", href: `#train-${wanted.theme}`, id: "train-next", "data-testid": "train-next" }, t("train.next"))),
-        html("a", { href: "#train" }, t("train.all")),
-      ),
-    );
+    const text = [
+      html("h1", {}, t(`train.${wanted.theme}.title`)),
+      segments("grade", t("train.grade"), GRADES.map((grade) => [grade, t(`train.grade.${grade}`)]), wanted.grade, changeGrade),
+      html("p", { id: "train-question", "data-testid": "train-question" }, t(`train.question.${problem?.kind ?? "waiting"}`)),
+      problem?.kind === "count" ? countButtons() : null,
+    ];
+    const next = html("a", { class: "button", href: `#train-${wanted.theme}`, id: "train-next", "data-testid": "train-next" }, t("train.next"));
+    return exercisePage("train", text, host, [row(next), html("a", { href: "#train" }, t("train.all"))]);
   }
 
   function countButtons() {
     const numbers = [...Array(Math.max(MAX_COUNTED, problem.answers.count) + 1).keys()];
-    const button = (n) => html("button", { onclick: () => count(n), "data-testid": `train-count-${n}` }, String(n));
-    return html("div", { class: "row", id: "train-counts", role: "group", "aria-label": t("train.question.count") }, numbers.map(button));
+    const buttons = numbers.map((n) => button(`train-count-${n}`, String(n), () => count(n)));
+    return html("div", { class: "row", id: "train-counts", role: "group", "aria-label": t("train.question.count") }, buttons);
   }
 
   function changeGrade(grade) {
@@ -140,7 +142,7 @@ export function createTrainer({ parent, notice }) {
   }
 
   function show() {
-    find("#train-streak").textContent = t("train.streak", { n: settings.streak });
+    find("#train-status").textContent = t("train.streak", { n: settings.streak });
     find("#train-question").classList.toggle("busy", !problem);
     find("#train-next").classList.toggle("primary", Boolean(answer));
     if (!problem) return;
@@ -156,7 +158,7 @@ export function createTrainer({ parent, notice }) {
     element.className = `answer ${answer.right ? "good" : "bad"}`;
     const reason = `train.reason.${problem.reason}`; // early in a game no reason is short and true
     element.textContent = hasText(reason) ? t("train.answer", { verdict: verdict(), reason: t(reason) }) : verdict();
-    for (const button of element.parentElement.querySelectorAll("#train-counts button")) button.disabled = true;
+    for (const each of findAll("#train-counts button")) each.disabled = true;
     const { game, position } = record;
     if (problem.kind === "count") return drawChains(board.layers().under, game, position.drawn, problem.chains);
     const others = Object.entries(problem.answers).filter(([edge]) => Number(edge) !== answer.edge);

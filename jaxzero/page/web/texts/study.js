@@ -56,7 +56,6 @@ export const STUDY = {
     "也可以粘贴棋局或局面，或把文件或文字拖到本页任意处。",
   ],
   "files.loaded": ["Loaded: {rows} × {cols}, {moves} moves", "已载入：{rows} × {cols}，{moves} 步"],
-  "files.names": ["Names", "名称"],
   "files.gameTitle": ["Title", "标题"],
   "files.copied": ["Copied", "已复制"],
   "files.noClipboard": ["The browser did not allow copying", "浏览器不允许复制"],
