@@ -88,7 +88,7 @@ def test_a_game_that_is_watched_goes_on_after_steps(open_page):
     begin(page, "mode-watch", size="2x2")
     page.get_by_test_id("move-1").wait_for()
     page.get_by_test_id("undo").click()
-    expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
+    expect(page.get_by_test_id("watch-run")).to_contain_text("Go on")
     count = drawn_edges(page)
     page.get_by_test_id("watch-step").click()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(count + 1)
@@ -147,7 +147,7 @@ def test_an_unfinished_game_is_offered_back_where_another_begins(open_page):
     load(page, GAME)
     reload(page)  # the next visit offers it too
     expect(page.get_by_test_id("notice")).to_contain_text("set aside")
-    for words in ("暂时收起", "set aside"):
+    for words in ("已收起", "set aside"):
         page.get_by_test_id("language").click()
         expect(page.get_by_test_id("notice")).to_contain_text(words)
     page.get_by_test_id("retry").click()

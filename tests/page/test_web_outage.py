@@ -259,6 +259,6 @@ def test_a_new_game_needs_no_server(open_page):
     held[0].continue_()
     wait_for_info(page)
     slider.press("ArrowRight")
-    expect(slider).to_have_attribute("aria-valuetext", "Novice · 760")
+    expect(slider).to_have_attribute("aria-valuetext", "Novice · rating 760")
     page.get_by_test_id("start-game").click()
     expect(page.locator("#board-host .edge")).to_have_count(47)

@@ -38,7 +38,7 @@ def test_the_clock_stands_after_the_end_and_in_a_pause(open_page):
     page.get_by_test_id("watch").wait_for()
     page.clock.run_for(5000)
     page.get_by_test_id("watch-run").click()
-    expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
+    expect(page.get_by_test_id("watch-run")).to_contain_text("Go on")
     page.clock.run_for(70_000)
     assert "lost on time" not in page.get_by_test_id("status").inner_text()
 
@@ -158,7 +158,7 @@ def test_a_game_that_is_watched_waits_where_somebody_looked_back(open_page):
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("first").click()
     to_play(page)
-    expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
+    expect(page.get_by_test_id("watch-run")).to_contain_text("Go on")
     page.get_by_test_id("watch-run").click()
     page.get_by_test_id("move-4").wait_for()
     assert drawn_edges(page) > 2
@@ -341,16 +341,24 @@ def test_storage_that_is_refused_is_reported_once(open_page):
 
 def test_a_reason_is_proven_or_called_an_estimate(open_page):
     page = open_page()
-    reasons = """async (rated) => {
+    reasons = """async ([game, edge, exact, best]) => {
         const [{ reasonsOf }, { createRecord }] =
             await Promise.all([import("./teach.js"), import("./record.js")]);
-        const record = createRecord({ rows: 5, cols: 5, start: [], moves: [] });
-        return rated.map(([exact, safe]) =>
-            reasonsOf(record, { edge: 0, lost: 2, class: "safe", exact }, { safe, chains: [] })[0]);
+        const rated = { edge, lost: 2, class: "safe", exact };
+        const edges = best.map(([edge, name]) => ({ edge, lost: 0, class: name, exact }));
+        const found = { edges, structure: { chains: [] } };
+        return reasonsOf(createRecord(game), rated, found);
     }"""
-    early, estimated, late = page.evaluate(reasons, [[True, 41], [False, 4], [True, 4]])
-    assert early == estimated == "The search estimates that another edge is better."
-    assert "parity" in late
+    empty = {"rows": 5, "cols": 5, "start": [], "moves": []}
+    (estimate,) = page.evaluate(reasons, [empty, 0, False, [[1, "safe"]]])
+    assert estimate == "The search estimates that another edge is better."
+    assert page.evaluate(reasons, [empty, 0, True, [[1, "safe"]]]) == []  # too early for parity
+    late = {"rows": 2, "cols": 2, "start": [0, 1, 2], "moves": []}
+    # h1,1 leaves five safe edges, h2,0 leaves four and v0,2 five.
+    (parity,) = page.evaluate(reasons, [late, 3, True, [[4, "safe"]]])
+    assert "5 safe edges" in parity and "leaves 4" in parity
+    assert page.evaluate(reasons, [late, 3, True, [[4, "loony"]]]) == []
+    assert page.evaluate(reasons, [late, 3, True, [[8, "safe"]]]) == []
 
 
 def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):

@@ -2,7 +2,7 @@
 
 import { panelParts } from "./analysis_panel.js";
 import { api, isAbort } from "./api.js";
-import { find } from "./dom.js";
+import { find, refill } from "./dom.js";
 import { t } from "./i18n.js";
 import { percent } from "./outcome.js";
 import { clear, drawChains, drawCosts, drawHint, drawLine, drawOwners, formatLost } from "./overlay.js";
@@ -99,6 +99,11 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
 
   const bestEdge = () => latest?.best ?? null;
 
+  /** Name an edge as a hint: the proven best, or the best that the search knows. */
+  function hintWords(edge, place) {
+    return t(latest?.exact?.best?.includes(edge) ? "hint.exact" : "hint.found", { place });
+  }
+
   function showHint(edge) {
     hinted = edge;
     draw();
@@ -142,7 +147,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     const lost = edge.lost === null ? null : formatLost(edge.lost);
     const visits = latest.edges.reduce((sum, each) => sum + (each.visits ?? 0), 0);
     const share = percent((edge.visits ?? 0) / Math.max(1, visits));
-    return t("analysis.edge", { edge: name, lost, kind, share });
+    return t("analysis.edge", { edge: name, lost, exact: edge.exact, kind, share });
   }
 
   function render() {
@@ -150,9 +155,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     panel.hidden = !isShown();
     if (panel.hidden) return;
     if (panel.matches(":active")) return void setTimeout(render, 100); // replacing a pressed button would lose its click
-    const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
-    panel.replaceChildren(...panelParts({ latest, record, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
-    if (focused) find(`#${focused}`, panel)?.focus();
+    refill(panel, ...panelParts({ latest, record, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
     describe(pointed);
   }
 
@@ -162,9 +165,9 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     draw,
     known,
     bestEdge,
+    hintWords,
     showHint,
     describe,
-    latest: () => latest,
     isRunning: () => controller !== null || failed,
   };
 }

@@ -3,11 +3,11 @@
 import { html, sideSign, svg } from "./dom.js";
 import { t, waitWords } from "./i18n.js";
 import { distributionChart, formatNumber, marginWords, outcomeOf } from "./outcome.js";
-import { edgeName, replay } from "./rules.js";
+import { edgeName, NOBODY, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 const LONGEST_LINE = 4; // moves
-const LESSONS = { close: 1, safe: 2, chain: 3, loop: 6, takes: 1, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
+const LESSONS = { close: 1, safe: 2, chain: 3, loop: 6, takes: 1, "hard-hearted": 7, "half-hearted": 7, loony: 4, control: 5 }; // the lesson for each word
 
 /**
  * Return the parts of the panel. `latest` is the analysis so far. `busy` tells whether more of it will arrive, `failed`
@@ -28,7 +28,7 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
     outcome?.final.length > 1 ? distributionChart(outcome.final, nameOf) : null, // one bar says no more than the words
     reachWords(latest, position, busy),
     bestLines(),
-    structureFacts(latest.structure, game),
+    structureFacts(latest.structure, game, position),
     legend(),
     html("p", { class: "edge-note muted", id: "edge-note" }),
     switches(onSwitch),
@@ -87,7 +87,13 @@ function reachWords(latest, { drawn }, busy) {
   return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
 }
 
-function structureFacts(structure, { rows, cols }) {
+/** Return whether the first player wants an even number of long chains: with the dots and the edges before the game they make an even sum. */
+function wantsEven({ rows, cols, start }, { owner }) {
+  const closed = owner.filter((each) => each === NOBODY).length; // each let its player move again
+  return ((rows + 1) * (cols + 1) + start.length - closed) % 2 === 0;
+}
+
+function structureFacts(structure, game, position) {
   if (!structure) return null;
   const lengths = (name) => structure.chains.filter((chain) => nameOfChain(chain) === name).map((chain) => chain.length).join(" + ");
   const named = (name, topic) => lengths(name) && lesson(topic, t(`analysis.${name}`, { n: lengths(name) }));
@@ -96,7 +102,7 @@ function structureFacts(structure, { rows, cols }) {
     named("chain", "chain"),
     named("loop", "loop"),
     html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
-    structure.safe > 0 && lesson("control", t("analysis.target", { even: (rows + 1) * (cols + 1) % 2 === 0, all: structure.long })),
+    structure.safe > 0 && lesson("control", t("analysis.target", { even: wantsEven(game, position), all: structure.long })),
     structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
   ];
   return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));

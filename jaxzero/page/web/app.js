@@ -8,13 +8,13 @@ import { createClock } from "./clock.js";
 import { confirm, openSettings } from "./dialogs.js";
 import { find, findAll, placeIcons } from "./dom.js";
 import { createFiles } from "./files.js";
-import { language, t, translate } from "./i18n.js";
+import { language, LONG_WAIT, t, translate } from "./i18n.js";
 import { listenToKeys, listenToWheel, openShortcuts } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { openNewGame, setupHere } from "./new_game.js";
 import { createNotice, say, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
-import { createPractice, ownSlips } from "./practice.js";
+import { createPractice } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
@@ -51,7 +51,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => (practice.grow(), showState()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => (practice.grow(), showState()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
@@ -60,7 +60,7 @@ const lessons = createLessons({ parent: find("#learn") });
 const trainer = createTrainer({ parent: find("#learn"), notice });
 let learning = lessons; // what the view "learn" shows: the lessons or the trainer
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
-const clock = createClock({ table: play.table, side: runningSide, onFlag: play.flag });
+const clock = createClock({ table: play.table, side: runningSide, onFlag: endByClock });
 const files = createFiles({
   record,
   table: play.table,
@@ -87,11 +87,18 @@ function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine() && !play.table.clocks && !play.ended();
 }
 
-/** Return the side whose clock runs, from the first move to the end. An engine that does not move outside its view has time. */
+/** Return the side whose clock runs, from the first move to the end. An engine has time while it is not asked or not ready. */
 function runningSide() {
-  if ((play.watching() && !play.state.running) || play.ended() || !record.root.moves.length) return null;
-  const { player } = view === "play" ? record.position : replay(record.root);
-  return view === "play" || play.table.seats[player].kind === "person" ? player : null;
+  if (play.ended() || !record.root.moves.length) return null;
+  const { busy, waited, back } = play.state;
+  const { player } = replay(record.root, back ?? record.root.moves.length); // also while an earlier move is looked at
+  return play.table.seats[player].kind === "person" || (busy && waited <= LONG_WAIT) ? player : null;
+}
+
+/** End the game for the side whose time is up, and say so in every view. */
+function endByClock(player) {
+  play.flag(player);
+  if (view !== "play") say(status.resultWords(record.position));
 }
 
 /** Go to a view by its address. If the view is already shown, the game goes on. */
@@ -248,8 +255,10 @@ function switchLanguage() {
 }
 
 function changeSetting(name) {
-  if (name === "teaching") analysis.refresh();
   if (name === "sound") sound("box");
+  if (name !== "teaching") return;
+  play.unmark();
+  analysis.refresh();
 }
 
 async function askInfo() {
@@ -259,6 +268,14 @@ async function askInfo() {
   } catch (error) {
     notice.fail("info", error, askInfo);
   }
+}
+
+/** Return a function that resigns for a player; meanwhile the other side may have moved. */
+function resign(player) {
+  return () => {
+    play.flag(player, true);
+    board.focus();
+  };
 }
 
 const actions = {
@@ -279,15 +296,15 @@ const actions = {
   help: openShortcuts,
   focusBoard: () => board.focus(),
   step: () => play.step(),
-  resign: () => confirm("resign", () => play.flag(play.resigner(), true)),
+  resign: () => confirm("resign", resign(play.resigner())),
   otherLevel: () => tables.startOtherLevel(),
   games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips)),
-  practise: () => practice.start(() => ownSlips(review.slips(), play.table.seats)),
+  practise: () => practice.start(review.slips),
   promote: () => (play.unrate(), record.promote()), // nobody played these moves against a level
   edit,
   settings: () => openSettings(info, changeSetting),
   language: switchLanguage,
-  skip: (event) => (event.preventDefault(), board.focus()),
+  skip: (event) => (event.preventDefault(), find('main > :not([hidden]) .board [tabindex="0"]')?.focus()),
 };
 
 function listen() {

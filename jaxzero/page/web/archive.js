@@ -9,9 +9,13 @@ import { isPossible, replay } from "./rules.js";
 import { stored } from "./settings.js";
 
 const KEY = "jaxzero-games";
-const MOST = 100; // games
+const MAX_GAMES = 100;
+export const MAX_NAME = 100; // letters, as in the fields of the names
+
+let unstored = null; // the games, if the browser refuses to store them
 
 function archived() {
+  if (unstored) return unstored;
   try {
     return JSON.parse(localStorage.getItem(KEY)) ?? [];
   } catch {
@@ -26,10 +30,11 @@ export function addToArchive(table) {
   const entry = { ...old, ...table };
   if (JSON.stringify(entry) === JSON.stringify(old)) return;
   const others = all.filter((each) => each !== old);
-  let games = [entry, ...others].sort((one, other) => other.date - one.date).slice(0, MOST);
+  let games = (unstored = [entry, ...others].sort((one, other) => other.date - one.date).slice(0, MAX_GAMES));
   while (games.length) {
     try {
-      return localStorage.setItem(KEY, JSON.stringify(games));
+      localStorage.setItem(KEY, JSON.stringify(games));
+      return void (unstored = null);
     } catch {
       games = games.slice(0, -1); // the storage is full, or refused
     }
@@ -58,7 +63,8 @@ export function importGames(text) {
 /** Return whether a table holds a possible game and two valid seats. */
 export function isPlayable(table) {
   try {
-    return isPossible(table.game) && table.seats.length === 2 && table.seats.every(({ kind }) => kind === "person" || kind === "engine");
+    const isSeat = ({ kind, level }) => kind === "person" || (kind === "engine" && /^[0-8]$/.test(level));
+    return isPossible(table.game) && table.seats.length === 2 && table.seats.every(isSeat);
   } catch {
     return false; // nothing, damaged, or stored by another version of this page
   }
@@ -66,7 +72,8 @@ export function isPlayable(table) {
 
 function isArchivable(table) {
   const { id, date, names = [], slips = [] } = table;
-  return id && Number.isFinite(date) && Array.isArray(names) && isPlayable(table) && slips.every(({ player }) => table.seats[player]);
+  const isName = (name) => typeof name === "string" && name.length <= MAX_NAME;
+  return id && Number.isFinite(date) && [...names, table.game.title ?? ""].every(isName) && isPlayable(table) && slips.every(({ player }) => table.seats[player]);
 }
 
 /** Add the result of a review, {accuracy, slips}, to a game of the archive. */

@@ -59,6 +59,13 @@ export function download(content, type, name) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
+/** Replace the parts of an element. The focus stays on the part with the same id or name for the tests. */
+export function refill(element, ...parts) {
+  const { id, dataset } = element.contains(document.activeElement) ? document.activeElement : {};
+  element.replaceChildren(...parts);
+  if (id || dataset?.testid) find(id ? `#${id}` : `[data-testid="${dataset.testid}"]`, element)?.focus();
+}
+
 /** Scroll only as far as needed to show an element. */
 export function reveal(element) {
   element.scrollIntoView({ block: "nearest" });

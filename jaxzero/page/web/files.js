@@ -1,7 +1,7 @@
 /** Loading, saving, copying, sharing and naming a game. */
 
 import { api } from "./api.js";
-import { importGames } from "./archive.js";
+import { importGames, MAX_NAME } from "./archive.js";
 import { download, find, html } from "./dom.js";
 import { PICTURES } from "./pictures.js";
 import { t } from "./i18n.js";
@@ -9,7 +9,6 @@ import { say } from "./notice.js";
 import { toFragment } from "./record.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
-const LONGEST_NAME = 100; // as in the fields of the names
 const MAX_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" }; // of the formats that the server writes
 
@@ -26,6 +25,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
 
   /** Show the players' names and the title of the game in their fields. */
   function showNames() {
+    find("h1").textContent = record.root.title || t("title"); // for print
     const texts = { "name-0": table.names[0], "name-1": table.names[1], "game-title": record.root.title };
     for (const [id, text = ""] of Object.entries(texts)) {
       const field = find(`#${id}`);
@@ -47,6 +47,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
 
   /** Load the contents of a text: exported games, a link to a game, or a record of a game. */
   async function read(text) {
+    notice.moveOn();
     const imported = importGames(text);
     if (imported !== null) return say(t("games.imported", { n: imported }));
     if (new Blob([text]).size > MAX_TEXT) return notice.tell(() => t("files.tooLong"));
@@ -59,7 +60,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     const key = record.key();
     try {
       const { names, ...game } = await api.read(text);
-      onLoad({ ...game, title: game.title.slice(0, LONGEST_NAME) }, names.map((name) => name.slice(0, LONGEST_NAME)));
+      onLoad({ ...game, title: game.title.slice(0, MAX_NAME) }, names.map((name) => name.slice(0, MAX_NAME)));
       say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
       // Retry only while the position is the same: a person who has moved on wants no other game.
@@ -67,12 +68,16 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     }
   }
 
-  /** Return the game in the chosen format: a text, or a Blob for a PNG. */
-  async function written() {
-    const picture = PICTURES[find("#format").value];
-    if (picture) return picture.make(record);
-    const { text } = await api.write(withLines(record.root), find("#format").value, [0, 1].map((player) => table.names[player] || nameOf(player)));
-    return text;
+  /** Give the game in the chosen format, a text or a Blob, to `use`. A failure is not repeated: the person may have moved on. */
+  async function write(use) {
+    notice.moveOn();
+    const format = find("#format").value;
+    const names = [0, 1].map((player) => table.names[player] || nameOf(player));
+    try {
+      await use(await (PICTURES[format]?.make(record) ?? api.write(withLines(record.root), format, names).then(({ text }) => text)));
+    } catch (error) {
+      notice.fail("write", error, null);
+    }
   }
 
   function fileName() {
@@ -81,25 +86,11 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format]}`;
   }
 
-  async function save() {
-    try {
-      const type = PICTURES[find("#format").value]?.type ?? "text/plain";
-      download(await written(), type, fileName());
-    } catch (error) {
-      notice.fail("save", error, save);
-    }
-  }
-
-  async function copy() {
-    try {
-      await toClipboard(await written(), "files.copied", "files.noClipboard");
-    } catch (error) {
-      notice.fail("copy", error, copy);
-    }
-  }
+  const save = () => write((content) => download(content, PICTURES[find("#format").value]?.type ?? "text/plain", fileName()));
+  const copy = () => write((content) => toClipboard(content, "files.copied", "files.noClipboard"));
 
   async function share() {
-    const fragment = toFragment(record.game);
+    const fragment = toFragment(record.game, record.at);
     history.replaceState(null, "", `#${fragment}`);
     await toClipboard(location.href, "files.shared", "files.link");
   }
@@ -122,7 +113,11 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   }
 
   function acceptDrops() {
-    const hasGame = ({ dataTransfer }) => ["Files", "text/plain"].some((kind) => dataTransfer?.types.includes(kind));
+    let isOwn = false; // a part of this page is dragged
+    const hasGame = ({ dataTransfer, target }) =>
+      !isOwn && !target.closest?.("input, textarea") && ["Files", "text/plain"].some((kind) => dataTransfer?.types.includes(kind));
+    document.addEventListener("dragstart", () => (isOwn = true));
+    document.addEventListener("dragend", () => (isOwn = false));
     document.addEventListener("dragover", (event) => hasGame(event) && event.preventDefault());
     document.addEventListener("drop", (event) => {
       if (!hasGame(event)) return;

@@ -7,6 +7,7 @@ import { STUDY } from "./texts/study.js";
 import { TABLE } from "./texts/table.js";
 
 export const TEXTS = { ...TABLE, ...STUDY, ...LEARN };
+export const LONG_WAIT = 3; // seconds; a longer wait is one for the compiler
 const LANGUAGES = ["en", "zh"]; // in the order of each pair
 
 export function language() {
@@ -26,12 +27,17 @@ export function t(key, values = {}) {
 
 /** Return a name for use within a sentence, whose order of words it does not change if it is written from right to left. */
 export function isolated(name) {
-  return `\u2068${name}\u2069`;
+  return `\u2068${name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
 }
 
 /** Say how long the server has been preparing a board, and how long that took the last time. */
 export function waitWords(seconds) {
   return t("warming", { seconds, usual: Math.max(settings.usualWait, seconds) });
+}
+
+/** Return a text about a wait; once it is long, say for how long. */
+export function busyWords(key, seconds) {
+  return seconds > LONG_WAIT ? waitWords(seconds) : t(key);
 }
 
 /** Set the texts of all elements with a `data-i18n...` attribute in the current language. */

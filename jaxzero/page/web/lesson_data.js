@@ -64,7 +64,7 @@ export const LESSONS = [
     id: "battle",
     game: { rows: 3, cols: 3, start: [1, 2, 3, 7, 8, 9, 10, 12, 15, 16, 18, 23], moves: [] },
     solution: [17, 22, 20],
-    judge: winsFrom(17),
+    judge: (move) => (!move.ply && move.given > 2 ? bad("gives", { n: move.given }) : winsFrom(17)(move)),
   },
 ];
 

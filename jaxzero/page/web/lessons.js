@@ -97,7 +97,7 @@ export function createLessons({ parent }) {
     ];
     const [href, words] = number + 1 < LESSONS.length ? [`#lesson-${number + 2}`, "learn.next"] : ["#play", "learn.toGame"];
     const next = html("a", { class: "button", href, id: "lesson-next", "data-testid": "lesson-next" }, t(words));
-    const again = button("lesson-again", t("learn.again"), restart, { id: "lesson-again" });
+    const again = button("lesson-again", t("learn.again"), () => (restart(), board.focus()), { id: "lesson-again" });
     const tools = row(again, button("lesson-show", t("learn.show"), showSolution), next);
     return exercisePage("lesson", text, host, [tools, html("a", { href: "#learn" }, t("learn.all"))]);
   }

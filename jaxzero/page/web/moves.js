@@ -31,7 +31,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
   function lineItems(line, path) {
     const game = gameAlong(record.root, path);
     const { plies } = replay(game);
-    const items = [];
+    const items = !path.length && line.comments?.[0] ? [html("li", {}, noteOf(line.comments[0]))] : [];
     for (let ply = line.at ?? 0; ply <= plies.length; ply++) {
       if (ply < plies.length) items.push(moveItem(plies[ply], ply, game, path, line));
       for (const other of (line.variations ?? []).filter(({ at }) => at === ply)) {
@@ -65,10 +65,12 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
       slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
-      note ? html("span", { class: "note", dir: "auto", "aria-hidden": "true" }, note) : null,
+      note ? noteOf(note) : null,
     );
     return html("li", {}, button);
   }
+
+  const noteOf = (text) => html("span", { class: "note", dir: "auto", "aria-hidden": "true" }, text);
 
   /** Return the path from the index of each of its lines among the variations of the line before. */
   function pathAt(places) {

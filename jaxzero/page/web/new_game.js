@@ -98,7 +98,7 @@ function levelSlider(label, levels, seat) {
   const range = html("input", { type: "range", min: 0, max: LEVELS.length - 1, step: 1, value: levels[seat], "aria-label": label, "data-testid": `level-${seat}` });
   const show = () => {
     const rating = ratingOf(levels[seat]);
-    name.textContent = levelName(levels[seat]) + (rating === undefined ? "" : ` · ${rating}`);
+    name.textContent = rating === undefined ? levelName(levels[seat]) : t("rating.level", { name: levelName(levels[seat]), n: rating });
     note.textContent = t(`level.${levels[seat]}.note`);
     range.setAttribute("aria-valuetext", name.textContent);
   };

@@ -1,7 +1,7 @@
 /** Messages of the page: a line of notices, short messages, and messages for screen readers. */
 
 import { find } from "./dom.js";
-import { setText, t } from "./i18n.js";
+import { hasText, setText, t } from "./i18n.js";
 
 const REST = 2000; // ms before the next retry
 const CALM = 60000; // ms without a notice of failures after a person has closed one
@@ -38,13 +38,15 @@ export function createNotice(answers) {
     setText(button, t(label));
   }
 
-  /** Report a failed request. Returns whether the page will repeat it automatically. */
+  /** Report a failed request. Returns whether the page will repeat it automatically: not without `repeat` or if it is wrong. */
   function fail(name, error, repeat) {
     if (!error.kind) throw error; // a bug of this page, not a failure of the server
     const isWrong = error.kind === "refused";
-    const text = () => t(isWrong && name === "read" ? "error.read" : `error.${error.kind}`);
-    if (isWrong) set("word", { text });
-    if (isWrong) return false;
+    const text = () => t(isWrong && hasText(`error.${name}`) ? `error.${name}` : `error.${error.kind}`);
+    if (isWrong || !repeat) {
+      set("word", { text });
+      return false;
+    }
     failed.set(name, repeat);
     if (Date.now() > calmUntil) set("failure", { text, action: repeatAll, onClose: () => (calmUntil = Date.now() + CALM) });
     timer ||= setTimeout(look, REST);

@@ -7,6 +7,11 @@ export function formatNumber(value) {
   return String(Math.round(value * 10) / 10);
 }
 
+/** Say how many boxes of the margin a move loses, and whether that is proven. */
+export function lostWords({ lost, exact }) {
+  return t("lost", { n: formatNumber(lost), exact });
+}
+
 /** Describe a final margin in words; the margin is positive if the first player is ahead. */
 export function marginWords(margin, nameOf) {
   const n = formatNumber(Math.abs(margin));

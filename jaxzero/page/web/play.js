@@ -3,7 +3,7 @@
 import { api, isAbort } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
-import { hasText, t } from "./i18n.js";
+import { busyWords, hasText, LONG_WAIT, t } from "./i18n.js";
 import { edgeName, followChain, replay } from "./rules.js";
 import { say, tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
@@ -13,8 +13,7 @@ import { warningAbout } from "./teach.js";
 const DRAWING = 260; // ms between the edges of one turn
 const SPEEDS = [2400, 1400, 800, 400, 150]; // ms between moves while watching
 const HEAVY = 2; // a loss with so many times the own boxes is heavy
-export const LONG_WAIT = 3; // seconds; a longer wait is one for the compiler, not for a move
-const HINT_PATIENCE = 8000; // ms
+const SECOND = 1000; // ms
 
 const PERSON = { kind: "person" };
 
@@ -55,6 +54,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   const table = { seats: [PERSON, PERSON] };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
   // the engine has been thinking or compiling. `warning` is what the teaching mode says about the marked edge.
+  // `back` is the ply to which moves are taken back; another earlier ply is only looked at.
   const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null, warning: null };
   let controller = new AbortController();
   let prepared = ""; // the board and the level that the server has compiled
@@ -86,7 +86,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     controller.abort();
     controller = new AbortController();
     notice.settle("move");
-    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null, warning: null });
+    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null, warning: null, back: null });
   }
 
   /** Let the engine move if it is its turn and the last ply of the game is shown. */
@@ -142,7 +142,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const game = record.shown();
     const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
     const began = Date.now();
-    const count = setInterval(() => change({ waited: Math.round((Date.now() - began) / 1000) }), 1000);
+    const count = setInterval(() => change({ waited: Math.round((Date.now() - began) / 1000) }), SECOND);
     try {
       const { edges } = await api.move(game, { level, seed: Math.floor(Math.random() * 2 ** 31) }, signal);
       signal.throwIfAborted();
@@ -205,6 +205,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (!mayUndo()) return;
     unrate();
     goTo(record.position.plies.findLastIndex(isDecision));
+    state.back = record.at;
   }
 
   /** Return whether there is a decision to step back to. */
@@ -218,13 +219,14 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   /** Return the side that can resign: the person against an engine, or the person to move; else null. */
   function resigner() {
-    if (watching() || !isOpen() || !record.game.moves.length) return null;
+    if (watching() || ended() || !record.root.moves.length) return null;
     const engine = table.seats.findIndex(({ kind }) => kind === "engine");
-    return engine < 0 ? record.position.player : 1 - engine;
+    return engine < 0 ? replay(record.root).player : 1 - engine;
   }
 
-  /** End the game for a side that resigns or whose time is up. */
+  /** End the game for a side that resigns or whose time is up, unless it has ended meanwhile. */
   function flag(player, resigned = false) {
+    if (ended()) return;
     halt();
     Object.assign(table, { flagged: player, resigned });
     settleRating();
@@ -250,7 +252,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (level === undefined || settings.setup.adapts) return null; // an adapting level follows the rating
     const { score } = record.position;
     const won = table.flagged === undefined ? score[person] > score[1 - person] : table.flagged !== person;
-    const lostHeavily = table.flagged === undefined && score[1 - person] >= HEAVY * score[person];
+    const lostHeavily = table.flagged === person || score[1 - person] >= HEAVY * score[person];
     const other = String(Number(level) + (won ? 1 : -1));
     return (won || lostHeavily) && hasText(`level.${other}`) ? { level: other, harder: won } : null;
   }
@@ -266,20 +268,20 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (!isOpen() || state.busy || state.hinting) return;
     unrate();
     const key = record.key();
-    change({ hint: t("hint.searching"), hinting: true });
-    analysis.refresh();
-    do await analysis.known(HINT_PATIENCE);
-    while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
+    const began = Date.now();
+    do {
+      change({ hint: busyWords("hint.searching", Math.round((Date.now() - began) / 1000)), hinting: true });
+      analysis.refresh();
+      await analysis.known(SECOND);
+    } while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
     change({ hinting: false });
     analysis.refresh(); // stops a request that served the hint alone
     if (record.key() !== key) return;
     const edge = analysis.bestEdge();
-    const proven = analysis.latest()?.exact?.best?.includes(edge);
-    const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
-    const wordsWith = (place) => (isShown() ? t(words, { place }) : "");
-    change({ hint: edge === null ? wordsWith() : wordsWith(edgeName(record.game, edge)) });
+    if (!isShown()) return change({ hint: "" });
+    change({ hint: edge === null ? t("hint.none") : analysis.hintWords(edge, edgeName(record.game, edge)) });
     if (edge !== null) analysis.showHint(edge);
-    tell(edge === null ? state.hint : wordsWith(edgeWords(record.game, edge)));
+    tell(edge === null ? state.hint : analysis.hintWords(edge, edgeWords(record.game, edge)));
   }
 
   function run(on) {

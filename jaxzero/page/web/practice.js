@@ -1,8 +1,8 @@
 /** Practice of mistakes: show the position before a mistake, let the person try again, and judge the move. */
 
-import { button, find, html, reveal, row } from "./dom.js";
+import { button, find, html, refill, reveal, row } from "./dom.js";
 import { t } from "./i18n.js";
-import { formatNumber } from "./outcome.js";
+import { lostWords } from "./outcome.js";
 import { edgeName } from "./rules.js";
 import { reasonsOf } from "./teach.js";
 
@@ -81,23 +81,22 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (task !== tasks[number]) return;
     const rated = found?.edges?.find((each) => each.edge === edge);
     const isKnown = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
-    answer = isKnown ? judge(rated, found.structure) : { mood: "bad", parts: [t("hint.none")] };
+    answer = isKnown ? judge(rated, found) : { mood: "bad", parts: [t("hint.none")] };
     change();
     analysis.showHint(edge);
     reveal(panel);
   }
 
-  function judge(rated, structure) {
+  function judge(rated, found) {
     const place = edgeName(record.game, rated.edge);
     const good = rated.lost <= AS_GOOD;
     if (good) return { mood: "good", parts: [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
-    const lost = formatNumber(rated.lost);
-    return { mood: "bad", parts: [t("practice.bad", { place, lost }), ...reasonsOf(record, rated, structure)] };
+    return { mood: "bad", parts: [t("practice.bad", { place, lost: lostWords(rated) }), ...reasonsOf(record, rated, found)] };
   }
 
   function solution() {
     const edge = analysis.bestEdge() ?? tasks[number].best;
-    answer = { mood: "part", parts: [t("practice.best", { place: edgeName(record.game, edge) })] };
+    answer = { mood: "part", parts: [analysis.hintWords(edge, edgeName(record.game, edge))] };
     change();
     analysis.showHint(edge);
   }
@@ -105,26 +104,21 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   function render() {
     panel.hidden = !isOn();
     if (panel.hidden) return;
-    const { ply, edge, lost } = tasks[number];
+    const { ply, edge } = tasks[number];
     const last = number + 1 === tasks.length;
-    const task = t("practice.task", { number: ply + 1, edge: edgeName(record.game, edge), lost: formatNumber(lost) });
-    panel.replaceChildren(
+    const task = t("practice.task", { number: ply + 1, edge: edgeName(record.game, edge), lost: lostWords(tasks[number]) });
+    refill(
+      panel,
       html("div", { class: "panel-head" }, html("h2", {}, t("practice.title", { number: number + 1, all: tasks.length }))),
       html("p", {}, task),
       html("div", { class: `answer ${answer?.mood ?? ""}`, role: "status", "data-testid": "practice-answer" }, (answer?.parts ?? []).map((text) => html("p", {}, text))),
       row(
         button("practice-show", t("learn.show"), solution, { disabled: isSolved() }),
-        button("practice-next", t(last ? "done" : "review.mistake"), () => (last ? end() : show(number + 1)), { class: isSolved() ? "primary" : "" }),
+        button("practice-next", t(last ? "done" : "practice.next"), () => (last ? end() : show(number + 1)), { class: isSolved() ? "primary" : "" }),
         last ? null : button("practice-end", t("done"), end),
       ),
     );
   }
 
   return { isOn, start, grow, press, end, refresh, render, statusWords: () => t("practice.status") };
-}
-
-/** Return the mistakes of persons, or all mistakes if no person made one. */
-export function ownSlips(slips, seats) {
-  const own = slips.filter(({ player }) => seats[player].kind === "person");
-  return own.length ? own : slips;
 }

@@ -221,20 +221,20 @@ function fromText(text) {
 }
 
 /**
- * Return a game as the fragment of an address: g=5x5.START.MOVES. START and MOVES hold one byte for each edge, in base64
- * for addresses. A 5x5 game takes 90 letters.
+ * Return a game and the ply to show as the fragment of an address: g=5x5.START.MOVES.PLY. START and MOVES hold one byte for
+ * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown.
  */
-export function toFragment(game) {
-  return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}`;
+export function toFragment(game, at) {
+  return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}${at < game.moves.length ? `.${at}` : ""}`;
 }
 
-/** Return the game in a fragment, or null if it holds no possible game. */
+/** Return the game in a fragment and the ply to show, {game, at}, or null if it holds no possible game. */
 export function fromFragment(fragment) {
-  const [size, start = "", moves = ""] = fragment.replace(/^#?g=/, "").split(".");
+  const [size, start = "", moves = "", at] = fragment.replace(/^#?g=/, "").split(".");
   const [rows, cols] = size.split("x").map(Number);
   try {
     const game = { rows, cols, start: fromText(start), moves: fromText(moves) };
-    return isPossible(game) ? game : null;
+    return isPossible(game) ? { game, at: Math.min(at ?? Infinity, game.moves.length) || 0 } : null;
   } catch {
     return null; // the text is damaged
   }

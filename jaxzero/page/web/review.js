@@ -6,7 +6,7 @@ import { drawGraph } from "./graph.js";
 import { t, waitWords } from "./i18n.js";
 import { createMoves } from "./moves.js";
 import { tell } from "./notice.js";
-import { formatNumber } from "./outcome.js";
+import { formatNumber, lostWords } from "./outcome.js";
 import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
@@ -14,7 +14,7 @@ const EFFORT = { simulations: 64 };
 const KEPT = "jaxzero-review"; // the key of the last complete review in the storage of this tab
 const REST = 500; // ms without a change before the request
 
-export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
+export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed, seats }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
@@ -49,7 +49,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
       complete = !mine.signal.aborted;
       if (!complete) return;
       keepLines(game, lines);
-      onReviewed(accuracyOf(lines), slips());
+      onReviewed(accuracyOf(lines), allSlips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
       notice.fail("review", error, again);
@@ -92,8 +92,14 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   }
 
   /** Return all mistakes as tasks of a practice, the last first, as the review finds them. */
+  function allSlips() {
+    return mistakes().map(({ ply, player, best, lost, exact }) => ({ ply, player, best, lost, exact, edge: reviewed.moves[ply] })).reverse();
+  }
+
+  /** Return the mistakes of persons; all mistakes if there is none of a person in the whole game. */
   function slips() {
-    return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] })).reverse();
+    const own = allSlips().filter(({ player }) => seats()[player].kind === "person");
+    return own.length || !complete ? own : allSlips();
   }
 
   function jump() {
@@ -107,8 +113,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   function noteWords() {
     const slip = record.at ? lineAt(record.at - 1) : null;
     if (!slip?.mistake) return "";
-    const edge = edgeName(record.game, slip.best);
-    return t("review.best", { number: record.at, name: nameOf(slip.player), lost: formatNumber(slip.lost), edge });
+    return t("review.best", { number: record.at, lost: lostWords(slip), edge: edgeName(record.game, slip.best) });
   }
 
   /** Return the edge that was better than a mistake just made and the player, {edge, player}; else null. */
@@ -121,7 +126,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   function render() {
     moves.render();
     if (!isShown()) return;
-    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: waited === null ? "…" : waitWords(waited), onJump: (ply) => record.goTo(ply, []) });
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: "…", onJump: (ply) => record.goTo(ply, []) });
     renderWords();
   }
 
@@ -129,10 +134,11 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     const plies = reviewed?.moves.length ?? 0;
     const seen = lines.filter(Boolean).length;
     find("#review-state").textContent =
-      controller && plies ? t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds: secondsLeft(seen, plies) }) : "";
+      !controller || !plies ? "" : waited !== null ? waitWords(waited) : t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds: secondsLeft(seen, plies) });
     find("#review-summary").textContent = plies ? summary() : "";
     find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
-    find("#practise").disabled = find("#next-mistake").disabled = !mistakes().length;
+    find("#next-mistake").disabled = !mistakes().length;
+    find("#practise").disabled = !slips().length;
   }
 
   /** Return the seconds that the review still takes if it goes on as until now. */

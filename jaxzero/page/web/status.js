@@ -2,8 +2,8 @@
 
 import { clockFace } from "./clock.js";
 import { find, findAll, html, icon, sideSign } from "./dom.js";
-import { isolated, setText, t, waitWords } from "./i18n.js";
-import { levelName, LONG_WAIT } from "./play.js";
+import { busyWords, isolated, setText, t } from "./i18n.js";
+import { levelName } from "./play.js";
 import { settings } from "./settings.js";
 
 export function createStatus({ record, play, review, practice, editor, isReview }) {
@@ -36,12 +36,12 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     if (practice.isOn()) return practice.statusWords();
     if (record.inVariation) return t("status.variation");
     if (isReview() && review.noteWords()) return review.noteWords();
-    if (position.over || (!isReview() && !play.isOpen())) return resultWords(position);
+    if (position.over || (!play.isOpen() && (!isReview() || at === game.moves.length))) return resultWords(position);
     if (isReview()) return t("status.ply", { at, all: game.moves.length });
     if (play.state.hint) return play.state.hint;
     if (play.state.failed) return t("status.failed");
     if (play.watching() && !play.state.running) return t("status.paused");
-    if (play.state.busy) return play.state.waited > LONG_WAIT ? waitWords(play.state.waited) : t("status.thinking");
+    if (play.state.busy) return busyWords("status.thinking", play.state.waited);
     if (play.state.marked !== null) return t("status.marked");
     if (at < game.moves.length) return t("status.earlier");
     if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");

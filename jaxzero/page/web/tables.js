@@ -103,23 +103,24 @@ export function createTables({ record, play, editor, notice, showView, openView,
   }
 
   /** Show a game that was loaded or shared, for two people, in the review. */
-  function showLoaded(game, names = []) {
+  function showLoaded(game, names = [], at = game.moves.length) {
     const seats = [{ kind: "person" }, { kind: "person" }];
-    open({ game, names, seats, at: game.moves.length, loaded: contentOf(game, names) }, "review");
+    open({ game, names, seats, at, loaded: contentOf(game, names) }, "review");
     offerAside();
   }
 
   /** Show the game in a fragment, or a notice if it holds none. */
   function showShared(fragment) {
-    const game = fromFragment(fragment);
-    if (!game) {
+    const shared = fromFragment(fragment);
+    if (!shared) {
       showView("play");
       return notice.tell(() => t("error.share"));
     }
     showView("review");
-    if (isOnTable(game)) return record.goTo(game.moves.length, []); // later moves of the own game stay
+    const { game, at } = shared;
+    if (isOnTable(game)) return record.goTo(at, []); // later moves of the own game stay
     const address = location.hash;
-    showLoaded(game);
+    showLoaded(game, [], at);
     history.replaceState(null, "", address); // keep the address that can be shared
   }
 

@@ -13,30 +13,56 @@ export async function warningAbout(edge, record, analysis) {
   const found = await analysis.known(PATIENCE);
   const rated = found?.edges?.find((each) => each.edge === edge);
   if (!(rated?.lost >= WORTH_A_WARNING)) return null;
-  const reasons = reasonsOf(record, rated, found.structure);
+  const reasons = reasonsOf(record, rated, found);
   return { edge, lost: rated.lost, exact: rated.exact, reasons, better: analysis.bestEdge() };
 }
 
-/** Return the reasons why a move is bad, as texts. */
-export function reasonsOf(record, rated, structure) {
+/**
+ * Return the reasons why a move is bad, as texts. `found` is the analysis.
+ *
+ * A reason is what the edge does to the boxes, or follows from the proven losses of other edges. If none applies, an estimate
+ * is called one, and a proven loss stands for itself.
+ */
+export function reasonsOf(record, rated, found) {
   const { game } = record;
   const { drawn } = record.position;
+  const reasons = [...givenReasons(game, drawn, rated.edge, found.structure), ...(rated.exact ? provenReasons(game, drawn, rated, found) : [])];
+  return reasons.length || rated.exact ? reasons : [t("teach.other")];
+}
+
+/** Return what an edge that closes no box gives or leaves to the other side. */
+function givenReasons(game, drawn, edge, structure) {
+  if (closedBy(game, drawn, edge).length) return [];
   const free = freeBoxes(game, drawn);
-  if (closedBy(game, drawn, rated.edge).length) return [t(rated.exact ? "teach.takes" : "teach.other")];
   const reasons = free ? [t("teach.leaves", { n: free })] : [];
-  const beside = boxesBeside(game, rated.edge);
-  const opened = structure?.chains.find(
-    (chain) => !chain.free && chain.boxes.some((box) => beside.includes(box)),
-  );
-  const given = boxesGiven(game, drawn, rated.edge);
-  if (opened && given > free && opened.length > 2) {
-    reasons.push(t(opened.kind === "loop" ? "teach.loop" : "teach.chain", { n: opened.length }));
-  } else if (given > free) {
-    reasons.push(t("teach.gives", { n: given }));
+  const given = boxesGiven(game, drawn, edge);
+  if (given <= free) return reasons;
+  const beside = boxesBeside(game, edge);
+  const opened = structure?.chains.find((chain) => !chain.free && chain.length > 2 && chain.boxes.some((box) => beside.includes(box)));
+  if (!opened) return [...reasons, t("teach.gives", { n: given })];
+  return [...reasons, t(opened.kind === "loop" ? "teach.loop" : "teach.chain", { n: opened.length })];
+}
+
+/** Return what the best edges do otherwise: leave the last boxes, give two firmly, or leave other safe edges. */
+function provenReasons(game, drawn, rated, { edges }) {
+  const best = edges.filter(({ lost, exact }) => exact && lost === 0);
+  const closes = ({ edge }) => closedBy(game, drawn, edge).length > 0;
+  if (closes(rated)) return best.some(closes) ? [] : [t("teach.takes")];
+  if (rated.class === "half-hearted") {
+    const beside = boxesBeside(game, rated.edge);
+    const isFirm = (other) => other.class === "hard-hearted" && boxesBeside(game, other.edge).some((box) => beside.includes(box));
+    return best.some(isFirm) ? [t("teach.half")] : [];
   }
-  if (rated.class === "half-hearted") reasons.push(t("teach.half"));
-  if (rated.class === "safe" && !free && rated.exact && structure.safe <= NEAR_THE_END) reasons.push(t("teach.parity", { n: structure.safe }));
-  return reasons.length ? reasons : [t("teach.other")];
+  const [left, ...others] = [rated, ...best].map(({ edge }) => safeAfter(game, drawn, edge));
+  const isParity = best.every((each) => each.class === "safe") && others.every((other) => (other - left) % 2);
+  return rated.class === "safe" && isParity && left <= NEAR_THE_END ? [t("teach.parity", { n: left, better: others[0] })] : [];
+}
+
+/** Return how many safe edges are left after an edge is drawn. */
+function safeAfter(board, drawn, edge) {
+  const after = Uint8Array.from(drawn);
+  after[edge] = 1;
+  return [...after.keys()].filter((each) => !after[each] && !boxesGiven(board, after, each)).length;
 }
 
 /** Show the warning that the play holds in a panel beside the board, and the better edge on request. */

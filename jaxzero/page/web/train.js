@@ -3,8 +3,8 @@
 import { api, isAbort } from "./api.js";
 import { createBoard } from "./board.js";
 import { segments } from "./dialogs.js";
-import { button, find, findAll, html, reveal, row } from "./dom.js";
-import { hasText, t } from "./i18n.js";
+import { button, find, findAll, html, refill, reveal, row } from "./dom.js";
+import { busyWords, hasText, t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
 import { createRecord } from "./record.js";
 import { edgeName } from "./rules.js";
@@ -67,6 +67,7 @@ export function createTrainer({ parent, notice }) {
       wanted = { ...wanted, grade: settings.grade, seed: Math.floor(Math.random() * 1e9) };
       history.replaceState(null, "", `#${address()}`);
     }
+    remember({ grade: wanted.grade }); // the next problem has the grade of a link
     ask();
   }
 
@@ -75,15 +76,20 @@ export function createTrainer({ parent, notice }) {
     const { signal } = (request = new AbortController());
     problem = answer = null;
     render();
+    const began = Date.now();
+    const count = setInterval(() => (find("#train-question").textContent = busyWords("train.question.waiting", Math.round((Date.now() - began) / 1000))), 1000);
     try {
       problem = await api.problem(wanted, signal);
     } catch (error) {
       if (!isAbort(error) && !signal.aborted) notice.fail("problem", error, ask);
       return;
+    } finally {
+      clearInterval(count);
     }
     if (signal.aborted) return;
     record = createRecord(problem.game);
     render();
+    if (find(".segments :focus", parent)) return; // the choice of the grade goes on
     if (problem.kind === "edge") board.focus();
     else find("#train-counts button").focus({ preventScroll: true });
   }
@@ -96,7 +102,7 @@ export function createTrainer({ parent, notice }) {
   function render() {
     const host = html("div", { class: "board-host" });
     board = createBoard(host, { onEdge: press, prefix: "train-" });
-    parent.replaceChildren(page(host));
+    refill(parent, page(host));
     show();
   }
 

@@ -87,8 +87,8 @@ export const LEARN = {
 
   "lesson.double.title": ["The double-cross", "双交"],
   "lesson.double.text": [
-    "Your opponent has opened a chain of four for you. If you take all four boxes you must move next and open the last chain yourself. So take two, then draw the edge at the far end: two boxes are left that one edge closes. Your opponent gets them, but has to move again and opens the last chain for you.",
-    "对方为您打开了一条四格的链。如果四格全占，接着就得您走，只好自己打开最后一条链。所以先占两格，然后画最远端的边：剩下的两格一笔就能占。对方得到这两格，却必须再走一步，为您打开最后一条链。",
+    "Your opponent has opened a chain of four for you. If you take all four boxes you must move next and open the last chain yourself. So take two, then draw the edge at the far end: two boxes are left that one edge closes. Your opponent gets them, but has to move again and opens the last chain for you. An edge that leaves such a choice to the other side is called loony.",
+    "对方为您打开了一条四格的链。如果四格全占，接着就得您走，只好自己打开最后一条链。所以先占两格，然后画最远端的边：剩下的两格一笔就能占。对方得到这两格，却必须再走一步，为您打开最后一条链。把这种选择交给对方的边叫作疯着。",
   ],
   "lesson.double.task": [
     "Win the most boxes: take two boxes, leave two, and take the whole last chain.",
@@ -179,12 +179,12 @@ export const LEARN = {
     "您两次送格，仍然赢了。控制权比几个格子更值钱。",
   ],
   "lesson.control.part": [
-    "Right: after the middle edge your opponent can only take both boxes. Now it has to open a long chain: play on and keep control.",
-    "对：画了中间的边，对方只能把两格都占下，接着必须打开长链。继续走，保持控制权。",
+    "Right: after the middle edge, a hard-hearted one, your opponent can only take both boxes. Now it has to open a long chain: play on and keep control.",
+    "对：画了中间的边（硬心着），对方只能把两格都占下，接着必须打开长链。继续走，保持控制权。",
   ],
   "lesson.control.bad": [
-    "After this edge your opponent keeps control. Open the chain of two by its middle edge: then your opponent cannot leave the two boxes to you.",
-    "走了这条边，控制权就在对方手里。应该画两格链中间的边：这样对方就无法把这两格留给您。",
+    "After this edge your opponent keeps control. Open the chain of two by its middle edge: an outer edge is half-hearted, because your opponent can leave the two boxes to you.",
+    "走了这条边，控制权就在对方手里。应该画两格链中间的边：外侧的边是半心着，对方可以把这两格留给您。",
   ],
   "lesson.control.lost": [
     "The first edge was right, but then control was lost. Take one box of the chain of three and leave the last two.",

@@ -23,10 +23,8 @@ export const STUDY = {
     "Expected final margin after each move, above zero for the first player",
     "每步之后预期的最终净胜格数，零线以上为先手领先",
   ],
-  "review.best": [
-    "Move {number} ({name}) lost {lost} of the margin. Better: {edge} (marked).",
-    "第 {number} 步（{name}）使净胜少 {lost}。更好：{edge}（棋盘上已标出）。",
-  ],
+  "review.best": ["Move {number} lost {lost}. Better: {edge}", "第 {number} 步损失{lost}。更好：{edge}"],
+  "lost": [({ n, exact }) => `${exact ? "" : "about "}${boxes(n)}`, ({ n, exact }) => `${exact ? "" : "约 "}${n} 格`],
 
   "accuracy.title": ["Moves that lost less than half a box", "损失不到半格的着法"],
   "accuracy.all": ["All", "全部"],
@@ -37,12 +35,12 @@ export const STUDY = {
 
   "practice.start": ["Learn from mistakes", "从失误中学习"],
   "practice.title": ["Mistake {number} of {all}", "失误 {number} / {all}"],
-  "practice.task": ["Move {number} was {edge} and lost {lost} of the margin. Find a better edge.", "第 {number} 步走了 {edge}，使净胜少 {lost}。请找出更好的边。"],
+  "practice.task": ["Move {number} was {edge} and lost {lost}. Find a better edge.", "第 {number} 步走了 {edge}，损失{lost}。请找出更好的边。"],
   "practice.status": ["Find a better edge", "找出更好的边"],
   "practice.good": ["Good: {place} is as good as the best edge that the search knows.", "好：{place}与搜索所知的最佳边一样好。"],
   "practice.proven": ["Right, and proven: no edge is better than {place}.", "正确，且已证明：没有比{place}更好的边。"],
-  "practice.bad": [({ place, lost }) => `${place}: you end ${boxes(lost)} worse.`, "{place}：最终少 {lost} 格。"],
-  "practice.best": ["The best edge: {place} (marked).", "最佳边：{place}（已标出）。"],
+  "practice.bad": ["{place} loses {lost}.", "{place} 损失{lost}。"],
+  "practice.next": ["Another mistake", "另一个失误"],
   "done": ["Done", "完成"],
 
   "files.title": ["Load, save, share", "载入、保存、分享"],
@@ -78,9 +76,9 @@ export const STUDY = {
   "analysis.waiting": ["Reading the position …", "正在读局面……"],
   "analysis.over": ["The game is over.", "对局已结束。"],
   "analysis.off": ["Analysis stopped.", "分析已停止。"],
-  "stage.structure": ["structure", "结构"],
+  "stage.structure": ["chains only", "仅链的结构"],
   "stage.policy": ["first guess", "初步判断"],
-  "stage.search": ["search, {n}", "搜索 {n}"],
+  "stage.search": ["searched {n} positions", "已搜索 {n} 个局面"],
   "stage.exact": ["exact", "精确"],
   "analysis.bounds": ["proven: {lower} to {upper}", "已证明：{lower} 到 {upper}"],
   "analysis.exact": ["Proven, if both play perfectly: {words}", "已证明：{words}"],
@@ -139,8 +137,8 @@ export const STUDY = {
   ],
   "class.loony.note": ["gives the other side the choice of who moves next", "让对方选择谁接着走"],
   "analysis.edge": [
-    ({ edge, lost, kind, share }) => `${edge}: ${lost === "0" ? "best" : lost === null ? "not known yet" : `margin ${lost}`} · ${kind} · ${share} of the search`,
-    ({ edge, lost, kind, share }) => `${edge}：${lost === "0" ? "最佳" : lost === null ? "尚不知道" : `净胜 ${lost}`} · ${kind} · 占搜索的 ${share}`,
+    ({ edge, lost, exact, kind, share }) => `${edge}: ${lost === null ? "not known yet" : `${lost === "0" ? "best" : `margin ${lost}`}${exact ? "" : " (estimate)"}`} · ${kind} · ${share} of the search`,
+    ({ edge, lost, exact, kind, share }) => `${edge}：${lost === null ? "尚不知道" : `${lost === "0" ? "最佳" : `净胜 ${lost}`}${exact ? "" : "（估计）"}`} · ${kind} · 占搜索的 ${share}`,
   ],
   "analysis.pointAt": [
     "Point at an edge, or hold a finger on it, to read about it.",
@@ -173,16 +171,16 @@ export const STUDY = {
   "teach.gives": [({ n }) => `It lets the other side take ${boxes(n)} at once.`, "它让对方马上可以占 {n} 格。"],
   "teach.leaves": [({ n }) => `It leaves ${boxes(n)} that you could take now.`, "它放着您现在就能占的 {n} 格不占。"],
   "teach.takes": [
-    "It takes a box, but it also gives up control: after the last box you must move elsewhere. Think of the double-cross.",
-    "它占了一格，却放弃了控制权：占完最后一格后您必须在别处走棋。想一想“双交”。",
+    "It takes a box, but the best edge takes none: it leaves the last boxes and keeps control. Think of the double-cross.",
+    "它占了一格，而最佳边不占：它留下最后几格，保持控制权。想一想“双交”。",
   ],
   "teach.half": [
     "It is half-hearted: it gives two boxes in a way that lets the other side hand the turn back. The middle edge gives them firmly.",
     "这是半心着：送出两格，却让对方可以把先手交还。画中间的边才送得干脆。",
   ],
   "teach.parity": [
-    ({ n }) => `It is safe in itself but changes the parity of the safe moves (${edges(n)} now): who runs out of them first must open a long chain.`,
-    "它本身安全，但改变了安全边的奇偶（现在 {n} 条）：先用完安全边的一方必须打开长链。",
+    ({ n, better }) => `It is safe, but it leaves ${edges(n)}, and the best edge leaves ${better}. Who runs out of safe edges first must give boxes away.`,
+    "它本身安全，但之后剩 {n} 条安全边，而最佳边之后剩 {better} 条。先用完安全边的一方必须送格。",
   ],
   "teach.other": ["The search estimates that another edge is better.", "搜索估计另一条边更好。"],
   "teach.anyway": ["Play it anyway", "仍然这样走"],

@@ -21,7 +21,7 @@ export const TABLE = {
   "language.label": ["Switch to Chinese: 中文", "切换到英文：English"],
 
   "notice.retry": ["Try again", "重试"],
-  "aside.text": ["Your unfinished game was set aside.", "您未下完的对局已暂时收起。"],
+  "aside.text": ["Your game was set aside.", "您的对局已收起。"],
   "aside.back": ["Back to my game", "回到我的对局"],
   "error.network": ["The server does not answer. Your game is safe here.", "服务器没有回应。您的对局仍保存在本页。"],
   "error.server": ["The server is busy or has failed. Your game is safe here.", "服务器繁忙或出错。您的对局仍保存在本页。"],
@@ -31,6 +31,7 @@ export const TABLE = {
     "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
     "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",
   ],
+  "error.write": ["This format cannot hold this game. CCGC holds 5×5 games and the list of edges any game, both from an empty board.", "此格式无法保存此局：CCGC 只能保存从空棋盘开始的 5×5 对局，边的列表只能保存从空棋盘开始的对局。"],
   "error.share": ["This link is damaged or cut off: please copy it whole. The board is unchanged.", "此链接已损坏或不完整，请完整复制。棋盘未改变。"],
 
   "board.label": [
@@ -100,6 +101,7 @@ export const TABLE = {
   "players.title": ["Change the players", "更换棋手"],
   "here.side": ["You play", "您执"],
   "here.start": ["Play", "开始"],
+  "rating.level": ["{name} · rating {n}", "{name} · 等级分 {n}"],
   "rating.now": ["Your rating against the computer is now {n}.", "您的等级分现为 {n}。"],
 
   "games.open": ["My games", "我的对局"],
@@ -127,10 +129,7 @@ export const TABLE = {
   redo: ["Redo", "重做"],
   hint: ["Hint", "提示"],
   "hint.searching": ["Looking for a good edge …", "正在寻找好边……"],
-  "hint.none": [
-    "No hint yet. The computer may still be getting ready: try again soon.",
-    "暂无提示。电脑可能仍在准备，请稍后再试。",
-  ],
+  "hint.none": ["No hint yet. Please try again soon.", "暂无提示，请稍后再试。"],
   "hint.found": ["Hint: {place}", "提示：{place}"],
   "hint.exact": ["Best, proven: {place}", "已证明最佳：{place}"],
 
@@ -160,7 +159,7 @@ export const TABLE = {
   "new.start": ["Start", "开始"],
   cancel: ["Cancel", "取消"],
 
-  "watch.run": ["Play", "播放"],
+  "watch.run": ["Go on", "继续"],
   "watch.pause": ["Pause", "暂停"],
   "watch.step": ["One move", "走一步"],
   "watch.speed": ["Speed", "速度"],
