@@ -180,6 +180,13 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     edges[edge].focus();
   }
 
+  /** Put the focus on the current edge, or on the first open one if that is drawn. */
+  function focus() {
+    const open = edges.findIndex((element) => !element.classList.contains("drawn"));
+    if (open >= 0 && edges[current].classList.contains("drawn")) makeCurrent(open);
+    edges[current]?.focus({ preventScroll: true });
+  }
+
   /**
    * Show a position.
    *
@@ -202,7 +209,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
       const drawn = Boolean(position.drawn[edge]);
       element.classList.toggle("drawn", drawn);
       element.classList.toggle("last", last.includes(edge));
-      element.dataset.player = owners.get(edge) ?? "";
+      for (const side of [0, 1]) element.classList.toggle(`side-${side}`, owners.get(edge) === side);
       element.setAttribute("aria-label", edgeLabel(size, edge, drawn));
       element.setAttribute("aria-disabled", String(!editing && (drawn || !enabled)));
       element.setAttribute("tabindex", edge === current ? "0" : "-1");
@@ -214,6 +221,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     const name = owner < 0 ? "" : String(owner);
     if (element.dataset.owner === name) return;
     element.dataset.owner = name;
+    element.setAttribute("class", `box side-${name}`);
     element.querySelector(".sign")?.remove();
     if (owner < 0 || owner === NOBODY) return;
     element.firstChild.append(sideSign(owner, 34, [0, 0]));
@@ -221,7 +229,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
 
   return {
     show,
-    focus: () => edges[current]?.focus({ preventScroll: true }),
+    focus,
     layers: () => layers,
   };
 }

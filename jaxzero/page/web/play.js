@@ -186,10 +186,11 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   }
 
   /** Show another ply. The engine stops; at the end of the game it continues. */
-  function goTo(at) {
+  function goTo(at, back = null) {
     const ply = Math.max(0, Math.min(at, record.game.moves.length));
     if (ply === record.at) return;
     halt();
+    state.back = back;
     if (watching()) state.running = false;
     record.goTo(ply);
     next();
@@ -204,8 +205,8 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   function undo() {
     if (!mayUndo()) return;
     unrate();
-    goTo(record.position.plies.findLastIndex(isDecision));
-    state.back = record.at;
+    const at = record.position.plies.findLastIndex(isDecision);
+    goTo(at, at);
   }
 
   /** Return whether there is a decision to step back to. */

@@ -71,5 +71,5 @@ export function remember(changes) {
 }
 
 export function applyTheme() {
-  document.documentElement.dataset.theme = settings.theme;
+  document.documentElement.style.colorScheme = settings.theme === "system" ? "" : settings.theme;
 }

@@ -95,7 +95,7 @@ export const TABLE = {
   "status.resigned": ["{name} resigned", "{name}认输"],
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
-  "here.open": ["Play from here", "从此对弈"],
+  "here.open": ["Play on", "续下"],
   "here.players": ["Players", "棋手"],
   "here.title": ["Play on from here", "从此局面继续"],
   "players.title": ["Change the players", "更换棋手"],
