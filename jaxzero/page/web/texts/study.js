@@ -8,7 +8,7 @@ export const STUDY = {
   "review.back": ["Back", "后退"],
   "review.forward": ["Forward", "前进"],
   "review.last": ["Last position", "最后局面"],
-  "review.mistake": ["Next mistake", "下个失误"],
+  "review.mistake": ["Mistake", "下个失误"],
   "review.leave": ["Back to the game", "回到对局"],
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
   "review.running": ["{at} of {all} …", "{at} / {all}……"],
