@@ -30,7 +30,7 @@ export function isolated(name) {
   return `\u2068${name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
 }
 
-/** Say how long the server has been preparing a board, and how long that took the last time. */
+/** Say how long the server has been compiling or thinking, and how long the last such wait took. */
 export function waitWords(seconds) {
   return t("warming", { seconds, usual: Math.max(settings.usualWait, seconds) });
 }

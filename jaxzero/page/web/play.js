@@ -141,8 +141,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   async function askEngine(signal) {
     const game = record.shown();
     const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
-    const began = Date.now();
-    const count = setInterval(() => change({ waited: Math.round((Date.now() - began) / 1000) }), SECOND);
+    const count = setInterval(() => change({ waited: state.waited + 1 }), SECOND);
     try {
       const { edges } = await api.move(game, { level, seed: Math.floor(Math.random() * 2 ** 31) }, signal);
       signal.throwIfAborted();
@@ -269,9 +268,9 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (!isOpen() || state.busy || state.hinting) return;
     unrate();
     const key = record.key();
-    const began = Date.now();
+    let seconds = 0;
     do {
-      change({ hint: busyWords("hint.searching", Math.round((Date.now() - began) / 1000)), hinting: true });
+      change({ hint: busyWords("hint.searching", seconds++), hinting: true });
       analysis.refresh();
       await analysis.known(SECOND);
     } while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);

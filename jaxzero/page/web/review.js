@@ -132,18 +132,19 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
 
   function renderWords() {
     const plies = reviewed?.moves.length ?? 0;
-    const seen = lines.filter(Boolean).length;
-    find("#review-state").textContent =
-      !controller || !plies ? "" : waited !== null ? waitWords(waited) : t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds: secondsLeft(seen, plies) });
+    find("#review-state").textContent = controller && plies ? progressWords(plies) : "";
     find("#review-summary").textContent = plies ? summary() : "";
     find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
     find("#next-mistake").disabled = !mistakes().length;
     find("#practise").disabled = !slips().length;
   }
 
-  /** Return the seconds that the review still takes if it goes on as until now. */
-  function secondsLeft(seen, plies) {
-    return Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
+  /** Say how far the review is, and how long it still takes if it goes on as until now. */
+  function progressWords(plies) {
+    if (waited !== null) return waitWords(waited);
+    const seen = lines.filter(Boolean).length;
+    const seconds = Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
+    return t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds });
   }
 
   function summary() {

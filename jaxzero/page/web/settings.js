@@ -14,7 +14,7 @@ const DEFAULTS = {
   ownersShown: false, // the analysis marks the expected owner of each box
   sound: false,
   speed: 3,
-  usualWait: 60, // seconds that the server needed to prepare the last board
+  usualWait: 60, // seconds of the last long wait for the server
   setup: { rows: 3, cols: 3, mode: "engine", starts: "you", levels: ["0", "3"], adapts: false, clock: "none" },
   rating: 1000, // rating of the person from games against levels
   grade: 0, // of the problems: 0 easy, 1 medium, 2 hard

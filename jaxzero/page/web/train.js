@@ -76,8 +76,8 @@ export function createTrainer({ parent, notice }) {
     const { signal } = (request = new AbortController());
     problem = answer = null;
     render();
-    const began = Date.now();
-    const count = setInterval(() => (find("#train-question").textContent = busyWords("train.question.waiting", Math.round((Date.now() - began) / 1000))), 1000);
+    let seconds = 0;
+    const count = setInterval(() => (find("#train-question").textContent = busyWords("train.question.waiting", ++seconds)), 1000);
     try {
       problem = await api.problem(wanted, signal);
     } catch (error) {

@@ -13,7 +13,7 @@ export const STUDY = {
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
   "review.running": ["{at} of {all} …", "{at} / {all}……"],
   "review.left": ["{at} of {all}, about {seconds} s left", "{at} / {all}，约剩 {seconds} 秒"],
-  "warming": ["Getting ready for this board … {seconds} s of about {usual}", "正在为此棋盘做准备……{seconds} 秒，共约 {usual} 秒"],
+  "warming": ["Please wait … {seconds} s of about {usual}", "请稍候……{seconds} 秒，共约 {usual} 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
     ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
