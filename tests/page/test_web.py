@@ -90,12 +90,12 @@ def test_levels_have_names_and_the_seconds_of_getting_ready_are_shown(open_page)
     start_game(page, mode="engine", size="2x2")
     draw(page, 0)
     expect(page.get_by_test_id("status")).to_contain_text(
-        re.compile(r"Getting ready for this board … \d s of about 60")
+        re.compile(r"Please wait … \d s of about 60")
     )
     for (request,) in held:
         request.continue_()
     page.get_by_test_id("move-2").wait_for()
-    expect(page.get_by_test_id("status")).not_to_contain_text("Getting ready")
+    expect(page.get_by_test_id("status")).not_to_contain_text("Please wait")
 
 
 def test_analysis_on_and_off_and_a_hint(open_page):
@@ -104,7 +104,7 @@ def test_analysis_on_and_off_and_a_hint(open_page):
     page.get_by_test_id("analysis").click()
     panel = page.get_by_test_id("analysis-panel")
     page.locator(".badge.exact").wait_for()
-    assert "Proven" in panel.inner_text() and "Getting ready" not in panel.inner_text()
+    assert "Proven" in panel.inner_text() and "Please wait" not in panel.inner_text()
     assert page.locator("#board-host .cost").count() == 3  # the best; no other edge is costly
     page.locator("#switch-everyEdge").click()
     expect(page.locator("#board-host .cost")).to_have_count(12)
