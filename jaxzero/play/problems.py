@@ -22,14 +22,13 @@ from jaxzero.game import (
 )
 from jaxzero.host.background import Programs, check_cancelled
 from jaxzero.measure.suite import DATA, load_suite
-from jaxzero.players.players import simple_edges
 from jaxzero.solver.endgame import move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
 MAX_RIGHT = 0.25  # share of the edges of a problem that are right, so that guessing fails
 GRADES = 3  # easy, medium, hard
-CANDIDATES = 6  # problems made for a question, in the order of their difficulty
-GAMES = 5000  # most random games for a problem; most problems need hundreds, 30 microseconds each
+CANDIDATES = 6  # problems of the sought kind made for a question, sorted by their difficulty
+GAMES = 5000  # most random games for a problem, 70 microseconds each; most need hundreds
 NODE_LIMIT, TABLE_ENTRIES = 3000, 2**14  # solver limits for a position: less than 0.1 s
 LONG = 3  # boxes of the shortest long chain
 OPENING_UNDRAWN = 33  # fewest undrawn edges of an opening, of 60 on 5x5
@@ -49,6 +48,11 @@ class Problem(NamedTuple):
     reason: str  # code of the explanation
     chains: tuple[dict[str, Any], ...] = ()  # drawn with the answer of a count
 
+    @property
+    def rule(self) -> int | str:
+        """Return what always answers such problems: a number, or what the reason tells to do."""
+        return self.answers.get("count", self.reason)
+
     def to_json(self) -> dict[str, Any]:
         """Return the problem as JSON data for the page."""
         start = np.flatnonzero(self.drawn).tolist()
@@ -57,10 +61,16 @@ class Problem(NamedTuple):
 
 
 def find_problem(theme: str, seed: int, grade: int) -> Problem:
-    """Return a problem of a theme of `THEMES`; grade 0 is easy, 2 is hard."""
+    """Return a problem of a theme of `THEMES`; grade 0 is easy, 2 is hard.
+
+    The seed alone chooses the rule that is right, so the grade tells nothing about it.
+    """
     rng = np.random.default_rng([seed, list(THEMES).index(theme)])
-    found = list(islice(THEMES[theme](rng), CANDIDATES))
-    found.sort(key=lambda problem: problem.difficulty)
+    for number in rng.permutation(len(RULES[theme])):
+        fitting = (one for one in THEMES[theme](rng) if one.rule in RULES[theme][number])
+        found = sorted(islice(fitting, CANDIDATES), key=lambda problem: problem.difficulty)
+        if found:
+            break
     return found[grade * (len(found) - 1) // (GRADES - 1)]
 
 
@@ -99,16 +109,12 @@ def with_loops(rng: Rng) -> Iterator[Problem]:
     """Yield positions with loops: which region to open, or whether to leave four boxes?"""
     for board, drawn, regions in chain_positions(rng):
         loops = [region for region in regions if region.is_loop]
-        if not loops or len(regions) == 1:
-            continue
-        if rng.random() < 0.5:
+        if loops and len(regions) > 1:
             yield from opened(board, drawn, loops[0])
-            continue
-        moves = exact_moves(board, drawn)
-        if moves is not None:
-            best = next(region for region in regions if moves[region.edges].max() == moves.max())
-            smallest = best.size == regions[0].size
-            yield from graded(board, drawn, moves, "open_smallest" if smallest else "open_loop")
+            moves = exact_moves(board, drawn)
+            if moves is not None:
+                right = set(np.flatnonzero(moves == moves.max()).tolist())
+                yield from graded(board, drawn, moves, why_open(board, regions, right))
 
 
 def openings(rng: Rng) -> Iterator[Problem]:
@@ -147,6 +153,14 @@ THEMES: dict[str, Callable[[Rng], Iterator[Problem]]] = {
     "loops": with_loops,
     "opening": openings,
     "berlekamp": berlekamp,
+}
+RULES: dict[str, list[set[int | str]]] = {  # by theme; each of a list is right equally often
+    "chains": [{0}, {1}, {2}, {3}, {4}],
+    "handback": [{"take_all"}, {"leave_two", "leave_four"}],
+    "parity": [{"parity"}],
+    "loops": [{"take_all"}, {"leave_four"}, {"open_smallest", "middle_edge"}, {"open_loop"}],
+    "opening": [{"opening"}],
+    "berlekamp": [{"opening"}],
 }
 
 
@@ -191,7 +205,7 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
 def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[Region]]]:
     """Yield positions with only chains and loops, with their regions, the smallest first."""
     for board, order in careful_games(rng):
-        drawn = np.isin(np.arange(board.num_edges), order)
+        drawn = np.bincount(order, minlength=board.num_edges) > 0
         if (drawn[box_sides_table(board)].sum(axis=1) == 2).all():
             regions = find_regions(board, drawn)
             yield board, drawn, sorted(regions, key=lambda region: region.size)
@@ -199,16 +213,17 @@ def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[R
 
 def find_regions(board: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
     """Yield the chains and loops, found as undrawn edges that boxes connect."""
-    sides, neighbours = box_sides_table(board), box_neighbours(board)
+    sides, neighbours = box_sides_table(board).tolist(), box_neighbours(board).tolist()
     left = set(np.flatnonzero(~drawn).tolist())
     while left:
         boxes, edges, new = set(), set(), {min(left)}
         while new:
             edges |= new
-            boxes.update(box for box in neighbours[list(new)].flat if box < board.num_boxes)
-            new = {edge for edge in sides[list(boxes)].flat if not drawn[edge]} - edges
+            near = {box for edge in new for box in neighbours[edge] if box < board.num_boxes}
+            new = {edge for box in near for edge in sides[box] if edge in left} - edges
+            boxes |= near
         left -= edges
-        yield Region(sorted(map(int, boxes)), sorted(map(int, edges)))
+        yield Region(sorted(boxes), sorted(edges))
 
 
 def exact_moves(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
@@ -243,6 +258,25 @@ def opened(board: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[P
         yield from graded(board, drawn, moves, "take_all" if takes else leave, left)
 
 
+def why_open(board: DotsAndBoxes, regions: list[Region], right: set[int]) -> str:
+    """Return the code of a reason why exactly the edges `right` are right; "opening" if unknown.
+
+    The regions are all of the position, the smallest first.
+    """
+    size = regions[0].size
+    smallest = {edge for region in regions if region.size == size for edge in region.edges}
+    if right == smallest:
+        return "open_smallest"
+    outside = {edge for edge in smallest if box_neighbours(board)[edge].max() == board.num_boxes}
+    if size == 2 and right == smallest - outside:
+        return "middle_edge"
+    best = [region for region in regions if right & set(region.edges)]
+    before = [region for region in regions if LONG <= region.size <= best[0].size]
+    if all(region.is_loop for region in best) and not all(region.is_loop for region in before):
+        return "open_loop"
+    return "opening"
+
+
 def closing_edges(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return the edges that close a box of a position [A] bool."""
     return np.flatnonzero(~drawn & (fullest_beside(board, drawn) == 3))
@@ -261,9 +295,8 @@ def graded(
     `moves` [A] are the exact values of all edges, or None if unknown. The default `choice` is all
     undrawn edges.
 
-    The difficulty is 700 times the share of mistakes among `simple_edges`, plus 300 times the share
-    of mistakes among all edges, 12 for each undrawn edge, and 200 divided by the mean number of
-    boxes that a mistake loses.
+    The difficulty is 300 times the share of mistakes among all edges, plus 12 for each undrawn
+    edge, and 200 divided by the number of boxes that the smallest mistake loses.
     """
     if moves is None:
         return
@@ -275,8 +308,6 @@ def graded(
     if len(right) > MAX_RIGHT * len(edges):
         return
     losses = best - moves[edges]
-    missed = np.mean(moves[simple_edges(board, drawn)] < best)
-    difficulty = 700 * missed + 300 * np.mean(losses > 0) + 12 * len(edges)
-    difficulty = float(difficulty + 200 / losses[losses > 0].mean())
+    difficulty = 300 * np.mean(losses > 0) + 12 * len(edges) + 200 / losses[losses > 0].min()
     answers = dict(zip(map(str, edges.tolist()), losses.tolist(), strict=True))
-    yield Problem(board, drawn, "edge", answers, int(best), difficulty, reason)
+    yield Problem(board, drawn, "edge", answers, int(best), float(difficulty), reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from itertools import islice
 
@@ -49,6 +50,12 @@ def regions(problem: dict) -> list[tuple[int, bool, set[int]]]:
             edges, boxes = edges.union(*near), boxes + len(near)
         found.append((boxes, boxes == len(edges), edges))
     return sorted(found, key=lambda region: region[:2])
+
+
+def smallest(problem: dict) -> set[int]:
+    """Return the edges of all regions that are as small as the smallest."""
+    there = regions(problem)
+    return set().union(*(edges for boxes, _, edges in there if boxes == there[0][0]))
 
 
 def closing(problem: dict) -> set[int]:
@@ -121,10 +128,10 @@ def test_the_last_boxes_of_a_region_are_taken_or_left():
     reasons = set()
     for theme in ("handback", "loops"):
         for problem in problems(theme, 30):
-            if problem["reason"].startswith("open"):
+            takes = closing(problem)
+            if theme == "loops" and not takes:
                 continue
             reasons.add(problem["reason"])
-            takes = closing(problem)
             assert len(takes) in (1, 2), "one end of a chain, or two ends of what was a loop"
             if problem["reason"] == "take_all":
                 assert right(problem) <= takes
@@ -134,23 +141,52 @@ def test_the_last_boxes_of_a_region_are_taken_or_left():
     assert reasons == {"take_all", "leave_two", "leave_four"}
 
 
-def test_loops_are_there_and_the_reason_names_what_to_open(monkeypatch):
-    monkeypatch.setattr(problems_module, "MAX_RIGHT", 1)  # loops have many equal edges
-    kinds = set()
-    for found in islice(THEMES["loops"](np.random.default_rng(0)), 60):
+def test_the_reason_names_all_right_edges_of_an_endgame_with_loops(monkeypatch):
+    monkeypatch.setattr(problems_module, "MAX_RIGHT", 1)  # more positions in which several are best
+    reasons = set()
+    for found in islice(THEMES["loops"](np.random.default_rng(0)), 600):
         problem = found.to_json()
-        if not problem["reason"].startswith("open"):
+        if closing(problem) or problem["reason"] == "opening":  # never asked
             continue
-        kinds.add(problem["reason"])
-        there = regions(problem)
-        assert not closing(problem) and not safe(problem) and len(there) > 1
+        assert problem["answers"] == losses_by_play(problem)
+        reasons.add(problem["reason"])
+        there, small = regions(problem), smallest(problem)
+        assert not safe(problem) and len(there) > 1
         assert any(is_loop for _, is_loop, _ in there)
-        boxes, is_loop, _ = next(one for one in there if one[2] & right(problem))
         if problem["reason"] == "open_smallest":
-            assert boxes == there[0][0]
+            assert right(problem) == small
+        elif problem["reason"] == "middle_edge":
+            sides = [edge for box in open_sides(problem) for edge in box]
+            assert there[0][0] == 2
+            assert right(problem) == {edge for edge in small if sides.count(edge) == 2}
         else:
-            assert is_loop and boxes > there[0][0]
-    assert kinds == {"open_smallest", "open_loop"}
+            opened = [(boxes, is_loop) for boxes, is_loop, edges in there if edges & right(problem)]
+            chains = [boxes for boxes, is_loop, _ in there if not is_loop and boxes >= 3]
+            assert all(is_loop for _, is_loop in opened)
+            assert chains and chains[0] <= opened[0][0]
+    assert reasons == {"open_smallest", "middle_edge", "open_loop"}
+
+
+def rule(problem: dict) -> tuple[str, object]:
+    """Return the question that a problem asks, and what a person might always do with it."""
+    if problem["kind"] == "count":
+        return "count", problem["answers"]["count"]
+    if closing(problem):
+        return "last boxes", bool(right(problem) & closing(problem))
+    there = regions(problem)
+    return "opening", all(edges & right(problem) for size, _, edges in there if size == there[0][0])
+
+
+@pytest.mark.parametrize("grade", range(GRADES))
+@pytest.mark.parametrize(
+    ("theme", "most"),
+    [("chains", 0.4), ("handback", 0.6), pytest.param("loops", 0.6, marks=pytest.mark.slow)],
+)
+def test_the_grade_does_not_give_the_answer_away(theme, most, grade):
+    rules = Counter(rule(asked(theme, seed, grade)) for seed in range(100))
+    asked_for = Counter(question for question, _ in rules.elements())
+    for (question, _), count in rules.items():
+        assert count <= most * asked_for[question]
 
 
 def test_safe_edges_differ_in_a_problem_of_parity():

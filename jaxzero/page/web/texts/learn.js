@@ -288,8 +288,12 @@ export const LEARN = {
     "安全边决定长链的数目，也就决定了谁必须先打开长链。",
   ],
   "train.reason.open_smallest": ["You have to open something, and here the smallest costs least.", "您必须打开一处，这里打开最小的代价最小。"],
+  "train.reason.middle_edge": [
+    "A chain of two costs least here, but only by its middle edge. After an outer edge, your opponent can hand both boxes back, and you have to move first again.",
+    "这里打开两格的链代价最小，但只能画它中间的边：若画外侧的边，对方可以把两格都留给您，您又得在别处先走。",
+  ],
   "train.reason.open_loop": [
-    "Here the loop comes before a smaller chain. To keep control, your opponent must leave four boxes of a loop, but only two of a chain.",
-    "这里应该先打开环，而不是更小的链：要保持控制权，对方在环里必须留下四格，在链里只需留下两格。",
+    "Here the loop comes before a chain that is not longer. To keep control, your opponent must leave four boxes of a loop, but only two of a chain.",
+    "这里应该先打开环，而不是同样长或更短的链：要保持控制权，对方在环里必须留下四格，在链里只需留下两格。",
   ],
 };
