@@ -50,14 +50,43 @@ def test_the_clock_of_the_side_to_move_runs_while_earlier_moves_are_looked_at(op
 def test_the_computer_loses_no_time_while_its_server_prepares_a_board(open_page):
     page = open_page(alone=True)
     stop_time(page)
-    hold(page, "move")
-    start_game(page, "clock-1+0", mode="engine", size="2x2")
+    warm, move = hold(page, "warm"), hold(page, "move")
+    start_game(page, "clock-3+2", mode="engine", size="2x3")
     draw(page, 0)
-    page.clock.run_for(2000)
+    page.clock.run_for(50_000)
     page.wait_for_timeout(TICK)
-    page.clock.run_for(48_000)
     expect(page.get_by_test_id("status")).to_contain_text("50 s of about 60")
-    expect(page.get_by_test_id("clock-1")).to_have_text("0:58")
+    expect(page.get_by_test_id("clock-1")).to_have_text("3:00")
+    move[0].fulfill(json={"edges": [4]})
+    page.get_by_test_id("move-2").wait_for()
+    page.clock.run_for(10_000)
+    page.wait_for_timeout(TICK)
+    draw(page, 8)
+    expect(page.get_by_test_id("clock-0")).to_have_text("2:52")
+    page.clock.run_for(
+        5000
+    )  # now it thinks: its clock runs, and the first wait stays the usual one
+    page.wait_for_timeout(TICK)
+    expect(page.get_by_test_id("status")).to_contain_text("The computer thinks … 5 s")
+    expect(page.get_by_test_id("clock-1")).to_have_text("2:55")
+    move[1].fulfill(json={"edges": [10]})
+    expect(page.get_by_test_id("clock-1")).to_have_text("2:57")
+    assert page.evaluate("JSON.parse(localStorage.jaxzero).usualWait") == 50
+    assert len(warm) == 1
+
+
+def test_moves_taken_back_with_clocks_are_gone_and_the_right_clock_runs(open_page):
+    page = open_page(alone=True)
+    stop_time(page)
+    start_game(page, "clock-1+0", size="3x3")
+    for edge in (0, 3, 6):
+        draw(page, edge)
+    page.get_by_test_id("undo").click()
+    expect(moves(page)).to_have_count(2)
+    for edge in (9, 12, 15):
+        draw(page, edge)
+    page.clock.run_for(70_000)
+    expect(page.get_by_test_id("status")).to_have_text("Second player lost on time")
 
 
 def test_a_game_that_was_resigned_shows_its_result_in_the_review_and_an_easier_level(open_page):
@@ -128,6 +157,25 @@ def test_a_save_that_failed_is_not_made_later(open_page):
     assert not any(url.endswith("write") for url in asked)
 
 
+def test_a_link_with_a_damaged_ply_shows_the_end(open_page):
+    page = open_page("g=2x2..AAE.-1")
+    expect(page.get_by_test_id("status")).to_have_text("Move 2 of 2")
+
+
+def test_a_closed_notice_of_an_outage_comes_back_after_a_minute(open_page):
+    page = open_page(alone=True)
+    page.clock.install()
+    page.route("**/api/**", lambda route: route.abort())
+    page.get_by_test_id("hint").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    expect(page.get_by_test_id("status")).to_have_text("No answer yet. Trying again …")
+    page.locator("#notice-close").click()
+    page.clock.fast_forward(30_000)
+    expect(page.get_by_test_id("notice")).to_be_hidden()
+    page.clock.fast_forward(40_000)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+
+
 @pytest.mark.parametrize("ply", [0, 2])
 def test_a_shared_link_shows_the_position_that_was_shared(open_page, ply):
     page = open_page("review")
@@ -189,6 +237,10 @@ def test_a_comment_on_the_start_is_printed_and_so_is_the_title(open_page):
     load(page, GAME | {"comments": {"0": "before all"}, "title": "The final"})
     page.emulate_media(media="print")
     expect(page.locator("#moves")).to_contain_text("before all")
+    page.emulate_media(media="screen")
+    page.get_by_test_id("comment").fill("at the end")
+    expect(page.locator("#moves .note")).to_have_count(2)
+    page.emulate_media(media="print")
     title = page.locator("h1")
     expect(title).to_have_text("The final")
     assert title.evaluate("(title) => title.getBoundingClientRect().width") > 50

@@ -56,7 +56,7 @@ def test_everything_that_failed_is_repeated_once_the_server_is_back(timed):
     with page.expect_event("requestfailed"):  # the first retry fails too
         page.clock.fast_forward(2000)
     expect(page.get_by_test_id("notice")).to_be_visible()
-    with page.expect_request("**/api/warm"):  # the server prepares the engine again
+    with page.expect_request("**/api/move"):
         reconnect()
         page.wait_for_timeout(100)
         page.clock.fast_forward(4000)

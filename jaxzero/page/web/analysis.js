@@ -169,6 +169,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     showHint,
     describe,
     isRunning: () => controller !== null || failed,
+    hasFailed: () => failed,
   };
 }
 

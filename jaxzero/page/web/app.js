@@ -8,7 +8,7 @@ import { createClock } from "./clock.js";
 import { confirm, openSettings } from "./dialogs.js";
 import { find, findAll, placeIcons } from "./dom.js";
 import { createFiles } from "./files.js";
-import { language, LONG_WAIT, t, translate } from "./i18n.js";
+import { language, t, translate } from "./i18n.js";
 import { listenToKeys, listenToWheel, openShortcuts } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { openNewGame, setupHere } from "./new_game.js";
@@ -87,12 +87,11 @@ function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine() && !play.table.clocks && !play.ended();
 }
 
-/** Return the side whose clock runs, from the first move to the end. An engine has time while it is not asked or not ready. */
+/** Return the side whose clock runs, from the first move to the end. An engine has time while it is not asked, or not compiled. */
 function runningSide() {
-  if (play.ended() || !record.root.moves.length) return null;
-  const { busy, waited, back } = play.state;
-  const { player } = replay(record.root, back ?? record.root.moves.length); // also while an earlier move is looked at
-  return play.table.seats[player].kind === "person" || (busy && waited <= LONG_WAIT) ? player : null;
+  if ((play.watching() && !play.state.running) || play.ended() || !record.root.moves.length) return null;
+  const { player } = replay(record.root); // also while an earlier move is looked at
+  return play.table.seats[player].kind === "person" || (view === "play" && play.isReady()) ? player : null;
 }
 
 /** End the game for the side whose time is up, and say so in every view. */
@@ -115,12 +114,17 @@ function showPosition(reason) {
   if (reason === "play") announce();
   if (!play.state.busy) notice.moveOn(); // a move of the engine does not remove the notice
   practice.refresh();
-  clock.look(reason === "play");
+  clock.look(reason === "play" ? turnEnded(record.position) : null);
   showState(reason === "play");
   files.showNames();
   analysis.refresh();
   review.refresh();
   if (reason !== "view") tables.keep(); // showing a view must not replace the stored game of another tab
+}
+
+/** Return the player whose turn the last ply has ended, or null. */
+function turnEnded({ plies, player }) {
+  return plies.at(-1).player === player ? null : 1 - player;
 }
 
 function announce() {

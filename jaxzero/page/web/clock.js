@@ -17,21 +17,18 @@ export function clocksOf(name) {
  */
 export function createClock({ table, side, onFlag }) {
   let last = performance.now();
-  let before = null; // the side whose clock ran at the last call of `look`
+  let running = null; // the side whose clock has run since the last call of `look`
 
-  /** Subtract the time since the last call from the running clock. `moved` is true if an edge was just drawn. */
-  function look(moved = false) {
+  /** Subtract the time since the last call from the running clock. `done` is the player whose turn has just ended, or null. */
+  function look(done = null) {
     const now = performance.now();
-    const passed = now - last;
-    last = now;
     const { clocks } = table;
-    const player = clocks ? side() : null;
-    if (player !== null && moved && before === 1 - player) clocks.left[before] += clocks.increment;
-    if (player !== null && before === player) {
-      clocks.left[player] = Math.max(0, clocks.left[player] - passed);
-      if (!clocks.left[player]) onFlag(player);
-    }
-    before = player;
+    const player = clocks && running;
+    if (player !== null) clocks.left[player] = Math.max(0, clocks.left[player] - (now - last));
+    last = now;
+    running = clocks && side();
+    if (player !== null && !clocks.left[player]) onFlag(player);
+    else if (player !== null && player === done) clocks.left[done] += clocks.increment;
     show();
   }
 

@@ -87,6 +87,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
   comment.addEventListener("input", () => {
     record.setComment(comment.value.trim());
     onComment();
+    render();
   });
   find("#leave-variation").addEventListener("click", () => record.leaveVariation());
   find("#remove-variation").addEventListener("click", () => record.remove());

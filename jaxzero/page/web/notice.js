@@ -16,6 +16,7 @@ export function createNotice(answers) {
   const button = find("#notice-retry");
   const notices = { failure: null, word: null, offer: null }; // {text, label, action, onClose} each; `text` is a function
   const failed = new Map(); // functions that repeat the failed requests, by name
+  let failure = null; // the last failure as a notice
   let calmUntil = 0;
   let timer = 0;
 
@@ -48,7 +49,8 @@ export function createNotice(answers) {
       return false;
     }
     failed.set(name, repeat);
-    if (Date.now() > calmUntil) set("failure", { text, action: repeatAll, onClose: () => (calmUntil = Date.now() + CALM) });
+    failure = { text, action: repeatAll, onClose: () => (calmUntil = Date.now() + CALM) };
+    if (Date.now() > calmUntil) set("failure", failure);
     timer ||= setTimeout(look, REST);
     return true;
   }
@@ -60,8 +62,10 @@ export function createNotice(answers) {
     if (!failed.size) return;
     try {
       await answers();
+      calmUntil = 0;
       repeatAll();
     } catch {
+      if (Date.now() > calmUntil) set("failure", failure);
       timer ||= setTimeout(look, REST);
     }
   }

@@ -54,10 +54,9 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   const table = { seats: [PERSON, PERSON] };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
   // the engine has been thinking or compiling. `warning` is what the teaching mode says about the marked edge.
-  // `back` is the ply to which moves are taken back; another earlier ply is only looked at.
   const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null, warning: null };
   let controller = new AbortController();
-  let prepared = ""; // the board and the level that the server has compiled
+  const prepared = new Set(); // boards with their level that the server has compiled
 
   const seat = () => table.seats[record.position.player];
   const watching = () => table.seats.every(({ kind }) => kind === "engine");
@@ -66,6 +65,11 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   const mayMove = () => isOpen() && seat().kind === "person" && !state.busy;
   /** Return whether the engine is to move but has not been asked, outside watched games. */
   const engineWaits = () => isOpen() && seat().kind === "engine" && !state.busy && !watching();
+
+  const engineSeat = () => (seat().level ? seat() : table.seats.find((each) => each.level));
+  const engineName = () => `${record.game.rows}x${record.game.cols} ${engineSeat()?.level}`;
+  /** Return whether the server has compiled the engine that is to move, or the opponent of a person. */
+  const isReady = () => prepared.has(engineName());
 
   function change(changes) {
     Object.assign(state, changes);
@@ -86,7 +90,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     controller.abort();
     controller = new AbortController();
     notice.settle("move");
-    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null, warning: null, back: null });
+    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null, warning: null });
   }
 
   /** Let the engine move if it is its turn and the last ply of the game is shown. */
@@ -102,10 +106,10 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   /** Compile the engine while a person thinks. An error is reported when the engine has to move. */
   function prepare() {
-    const { level } = table.seats.find(({ kind }) => kind === "engine") ?? {};
     const { rows, cols } = record.game;
-    const name = `${rows}x${cols} ${level}`;
-    if (level !== undefined && prepared !== name) api.warm({ rows, cols, level }, controller.signal).then(() => (prepared = name), () => {});
+    const { level } = engineSeat() ?? {};
+    const name = engineName();
+    if (level !== undefined && !isReady()) api.warm({ rows, cols, level }, controller.signal).then(() => prepared.add(name), () => {});
   }
 
   /** Let the engine play this turn, also in place of a person, or only the first edges of it. */
@@ -133,23 +137,25 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     } catch (error) {
       if (mine !== controller || isAbort(error)) return;
       state.failed = notice.fail("move", error, () => engineTurn(most)); // repeated automatically if that can help
-      prepared = ""; // a new server may replace the old one
+      prepared.clear(); // a new server may replace the old one
       change({ busy: false });
     }
   }
 
   async function askEngine(signal) {
     const game = record.shown();
-    const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
+    const { level } = engineSeat() ?? { level: settings.setup.levels[0] };
+    const name = engineName();
     const count = setInterval(() => change({ waited: state.waited + 1 }), SECOND);
     try {
       const { edges } = await api.move(game, { level, seed: Math.floor(Math.random() * 2 ** 31) }, signal);
       signal.throwIfAborted();
       notice.settle("move");
+      if (!isReady() && state.waited > LONG_WAIT) remember({ usualWait: state.waited });
+      prepared.add(name);
       return edges;
     } finally {
       clearInterval(count);
-      if (state.waited > LONG_WAIT) remember({ usualWait: state.waited });
       state.waited = 0;
     }
   }
@@ -185,11 +191,10 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   }
 
   /** Show another ply. The engine stops; at the end of the game it continues. */
-  function goTo(at, back = null) {
+  function goTo(at) {
     const ply = Math.max(0, Math.min(at, record.game.moves.length));
     if (ply === record.at) return;
     halt();
-    state.back = back;
     if (watching()) state.running = false;
     record.goTo(ply);
     next();
@@ -204,8 +209,8 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   function undo() {
     if (!mayUndo()) return;
     unrate();
-    const at = record.position.plies.findLastIndex(isDecision);
-    goTo(at, at);
+    goTo(record.position.plies.findLastIndex(isDecision));
+    if (table.clocks && !ended()) record.reset(record.cut()); // the clock of the side that now moves runs
   }
 
   /** Return whether there is a decision to step back to. */
@@ -270,7 +275,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     const key = record.key();
     let seconds = 0;
     do {
-      change({ hint: busyWords("hint.searching", seconds++), hinting: true });
+      change({ hint: analysis.hasFailed() ? t("status.failed") : busyWords("hint.searching", seconds++), hinting: true });
       analysis.refresh();
       await analysis.known(SECOND);
     } while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
@@ -312,7 +317,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     change({ marked: null, warning: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching, isReady };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

@@ -18,7 +18,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   let source = () => [];
   let tasks = [];
   let number = 0;
-  let answer = null; // {mood, parts}
+  let answer = null; // {mood, parts}; parts() returns texts
   let place = null; // the key of the task's position; null until that position is on the board
 
   const isOn = () => tasks.length > 0;
@@ -75,13 +75,13 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   async function press(edge) {
     const task = tasks[number];
     if (record.position.drawn[edge] || answer?.mood === "busy") return;
-    answer = { mood: "busy", parts: [t("teach.checking")] };
+    answer = { mood: "busy", parts: () => [t("teach.checking")] };
     change();
     const found = await analysis.known(PATIENCE);
     if (task !== tasks[number]) return;
     const rated = found?.edges?.find((each) => each.edge === edge);
     const isKnown = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
-    answer = isKnown ? judge(rated, found) : { mood: "bad", parts: [t("hint.none")] };
+    answer = isKnown ? judge(rated, found) : { mood: "bad", parts: () => [t("hint.none")] };
     change();
     analysis.showHint(edge);
     reveal(panel);
@@ -90,13 +90,13 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   function judge(rated, found) {
     const place = edgeName(record.game, rated.edge);
     const good = rated.lost <= AS_GOOD;
-    if (good) return { mood: "good", parts: [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
-    return { mood: "bad", parts: [t("practice.bad", { place, lost: lostWords(rated) }), ...reasonsOf(record, rated, found)] };
+    if (good) return { mood: "good", parts: () => [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
+    return { mood: "bad", parts: () => [t("practice.bad", { place, lost: lostWords(rated) }), ...reasonsOf(record, rated, found)] };
   }
 
   function solution() {
     const edge = analysis.bestEdge() ?? tasks[number].best;
-    answer = { mood: "part", parts: [analysis.hintWords(edge, edgeName(record.game, edge))] };
+    answer = { mood: "part", parts: () => [analysis.hintWords(edge, edgeName(record.game, edge))] };
     change();
     analysis.showHint(edge);
   }
@@ -111,7 +111,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
       panel,
       html("div", { class: "panel-head" }, html("h2", {}, t("practice.title", { number: number + 1, all: tasks.length }))),
       html("p", {}, task),
-      html("div", { class: `answer ${answer?.mood ?? ""}`, role: "status", "data-testid": "practice-answer" }, (answer?.parts ?? []).map((text) => html("p", {}, text))),
+      html("div", { class: `answer ${answer?.mood ?? ""}`, role: "status", "data-testid": "practice-answer" }, (answer?.parts() ?? []).map((text) => html("p", {}, text))),
       row(
         button("practice-show", t("learn.show"), solution, { disabled: isSolved() }),
         button("practice-next", t(last ? "done" : "practice.next"), () => (last ? end() : show(number + 1)), { class: isSolved() ? "primary" : "" }),

@@ -234,7 +234,8 @@ export function fromFragment(fragment) {
   const [rows, cols] = size.split("x").map(Number);
   try {
     const game = { rows, cols, start: fromText(start), moves: fromText(moves) };
-    return isPossible(game) ? { game, at: Math.min(at ?? Infinity, game.moves.length) || 0 } : null;
+    const ply = /^\d+$/.test(at) ? Math.min(at, game.moves.length) : game.moves.length;
+    return isPossible(game) ? { game, at: ply } : null;
   } catch {
     return null; // the text is damaged
   }

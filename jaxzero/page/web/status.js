@@ -2,7 +2,7 @@
 
 import { clockFace } from "./clock.js";
 import { find, findAll, html, icon, sideSign } from "./dom.js";
-import { busyWords, isolated, setText, t } from "./i18n.js";
+import { busyWords, isolated, LONG_WAIT, setText, t } from "./i18n.js";
 import { levelName } from "./play.js";
 import { settings } from "./settings.js";
 
@@ -41,7 +41,8 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     if (play.state.hint) return play.state.hint;
     if (play.state.failed) return t("status.failed");
     if (play.watching() && !play.state.running) return t("status.paused");
-    if (play.state.busy) return busyWords("status.thinking", play.state.waited);
+    if (play.state.busy && !play.isReady()) return busyWords("status.thinking", play.state.waited);
+    if (play.state.busy) return t("status.thinking") + (play.state.waited > LONG_WAIT ? ` ${play.state.waited} s` : "");
     if (play.state.marked !== null) return t("status.marked");
     if (at < game.moves.length) return t("status.earlier");
     if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");
