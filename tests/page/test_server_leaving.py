@@ -88,7 +88,13 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
 
 def test_who_waits_for_what_another_compiles_may_leave(gate, monkeypatch):
     """The waiting clients free their places before the compilation ends."""
-    kept, program = [], Programs(DotsAndBoxes(13, 2), "program", lambda: gate.wait(PATIENCE / 2))
+    kept, begun = [], threading.Event()
+
+    def make() -> None:
+        begun.set()
+        gate.wait(PATIENCE / 2)
+
+    program = Programs(DotsAndBoxes(13, 2), "program", make)
 
     def wait(*_):
         kept.append(program.get())
@@ -96,6 +102,7 @@ def test_who_waits_for_what_another_compiles_may_leave(gate, monkeypatch):
 
     monkeypatch.setattr(answers, "stages", wait)
     other = program.begin()
+    assert begun.wait(PATIENCE)  # else a client could compile it
     stay_and_leave([Client("/api/analyse", GAME) for _ in range(2)], make_app())
     assert kept == [] and not other.done()
 

@@ -63,9 +63,7 @@ def test_the_computer_loses_no_time_while_its_server_prepares_a_board(open_page)
     page.wait_for_timeout(TICK)
     draw(page, 8)
     expect(page.get_by_test_id("clock-0")).to_have_text("2:52")
-    page.clock.run_for(
-        5000
-    )  # it thinks now: its clock runs
+    page.clock.run_for(5000)  # it thinks now: its clock runs
     page.wait_for_timeout(TICK)
     expect(page.get_by_test_id("status")).to_contain_text("The computer thinks … 5 s")
     expect(page.get_by_test_id("clock-1")).to_have_text("2:55")
