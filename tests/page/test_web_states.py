@@ -359,6 +359,7 @@ def test_a_reason_is_proven_or_called_an_estimate(open_page):
     assert "5 safe edges" in parity and "leaves 4" in parity
     assert page.evaluate(reasons, [late, 3, True, [[4, "loony"]]]) == []
     assert page.evaluate(reasons, [late, 3, True, [[8, "safe"]]]) == []
+    assert page.evaluate(reasons, [late, 3, True, []]) == []
 
 
 def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):

@@ -46,6 +46,7 @@ function givenReasons(game, drawn, edge, structure) {
 /** Return what the best edges do otherwise: leave the last boxes, give two firmly, or leave other safe edges. */
 function provenReasons(game, drawn, rated, { edges }) {
   const best = edges.filter(({ lost, exact }) => exact && lost === 0);
+  if (!best.length) return [];
   const closes = ({ edge }) => closedBy(game, drawn, edge).length > 0;
   if (closes(rated)) return best.some(closes) ? [] : [t("teach.takes")];
   if (rated.class === "half-hearted") {
