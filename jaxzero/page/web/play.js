@@ -210,7 +210,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (!mayUndo()) return;
     unrate();
     goTo(record.position.plies.findLastIndex(isDecision));
-    if (table.clocks && !ended()) record.reset(record.cut()); // the clock of the side that now moves runs
+    if (table.clocks && !ended() && !watching()) record.reset(record.cut()); // the clock of the side that now moves runs
   }
 
   /** Return whether there is a decision to step back to. */
