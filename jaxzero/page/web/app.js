@@ -274,12 +274,12 @@ async function askInfo() {
   }
 }
 
-/** Return a function that resigns for a player; meanwhile the other side may have moved. */
-function resign(player) {
-  return () => {
+function resign() {
+  const player = play.resigner(); // the other side may move before the person agrees
+  confirm("resign", () => {
     play.flag(player, true);
     board.focus();
-  };
+  });
 }
 
 const actions = {
@@ -300,7 +300,7 @@ const actions = {
   help: openShortcuts,
   focusBoard: () => board.focus(),
   step: () => play.step(),
-  resign: () => confirm("resign", resign(play.resigner())),
+  resign,
   otherLevel: () => tables.startOtherLevel(),
   games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips)),
   practise: () => practice.start(review.slips),

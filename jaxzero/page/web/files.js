@@ -68,25 +68,24 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     }
   }
 
-  /** Give the game in the chosen format, a text or a Blob, to `use`. A failure is not repeated: the person may have moved on. */
+  /** Give the game in the chosen format, a text or a Blob, and the format to `use`. A failure is not repeated: the person may have moved on. */
   async function write(use) {
     notice.moveOn();
     const format = find("#format").value;
     const names = [0, 1].map((player) => table.names[player] || nameOf(player));
     try {
-      await use(await (PICTURES[format]?.make(record) ?? api.write(withLines(record.root), format, names).then(({ text }) => text)));
+      await use(await (PICTURES[format]?.make(record) ?? api.write(withLines(record.root), format, names).then(({ text }) => text)), format);
     } catch (error) {
       notice.fail("write", error, null);
     }
   }
 
-  function fileName() {
+  function fileName(format) {
     const { rows, cols } = record.game;
-    const format = find("#format").value;
     return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format]}`;
   }
 
-  const save = () => write((content) => download(content, PICTURES[find("#format").value]?.type ?? "text/plain", fileName()));
+  const save = () => write((content, format) => download(content, PICTURES[format]?.type ?? "text/plain", fileName(format)));
   const copy = () => write((content) => toClipboard(content, "files.copied", "files.noClipboard"));
 
   async function share() {

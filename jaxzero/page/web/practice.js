@@ -10,7 +10,7 @@ const PATIENCE = 20000; // ms to wait for the analysis
 const AS_GOOD = 0.5; // boxes of margin that a good move may lose; smaller expected losses are noise
 
 /**
- * Create the practice. A task is a mistake {ply, edge, lost, best} of the game on the table. A task from another game
+ * Create the practice. A task is a mistake {ply, edge, lost, exact, best} of the game on the table. A task from another game
  * also has `table`, and `onTable(table)` opens that game first.
  */
 export function createPractice({ record, analysis, onTable, onChange }) {

@@ -129,11 +129,16 @@ function captureRun(board, drawn, boxes = Array(boxCount(board)).keys()) {
   return run;
 }
 
-/** Return how many boxes the other side can take right after an edge is drawn. */
-export function boxesGiven(board, drawn, edge) {
+/** Return the edges that are drawn once another one is drawn. */
+export function withEdge(drawn, edge) {
   const after = Uint8Array.from(drawn);
   after[edge] = 1;
-  return freeBoxes(board, after);
+  return after;
+}
+
+/** Return how many boxes the other side can take right after an edge is drawn. */
+export function boxesGiven(board, drawn, edge) {
+  return freeBoxes(board, withEdge(drawn, edge));
 }
 
 /** Return how many boxes the side to move can take in a row. */
@@ -149,8 +154,7 @@ export function freeBoxes(board, drawn) {
  */
 export function followChain(board, drawn, edge) {
   if (!closedBy(board, drawn, edge).length) return [];
-  const after = Uint8Array.from(drawn);
-  after[edge] = 1;
+  const after = withEdge(drawn, edge);
   const run = captureRun(board, after, boxesBeside(board, edge));
   const edges = run.map((step) => step.edge);
   for (const each of edges) after[each] = 1;

@@ -2,7 +2,8 @@
 
 import { button, find, html, reveal, row } from "./dom.js";
 import { t } from "./i18n.js";
-import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
+import { formatNumber } from "./outcome.js";
+import { boxesBeside, boxesGiven, closedBy, freeBoxes, withEdge } from "./rules.js";
 
 const WORTH_A_WARNING = 2; // boxes of margin
 const NEAR_THE_END = 8; // safe edges; with more of them their parity proves nothing
@@ -61,8 +62,7 @@ function provenReasons(game, drawn, rated, { edges }) {
 
 /** Return how many safe edges are left after an edge is drawn. */
 function safeAfter(board, drawn, edge) {
-  const after = Uint8Array.from(drawn);
-  after[edge] = 1;
+  const after = withEdge(drawn, edge);
   return [...after.keys()].filter((each) => !after[each] && !boxesGiven(board, after, each)).length;
 }
 
@@ -80,7 +80,7 @@ export function createTeacher({ play, onShow }) {
     const { edge, lost, exact, reasons, better } = warning;
     panel.replaceChildren(
       html("h2", {}, t("teach.title")),
-      html("p", {}, t(exact ? "teach.loses" : "teach.estimated", { n: Math.round(lost * 10) / 10 })),
+      html("p", {}, t(exact ? "teach.loses" : "teach.estimated", { n: formatNumber(lost) })),
       ...reasons.map((reason) => html("p", {}, reason)),
       row(
         button("teach-back", t("teach.back"), play.unmark, { class: "primary" }),
