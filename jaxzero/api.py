@@ -26,7 +26,7 @@ from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.network.network import Agent
 from jaxzero.play.analysis import Analysis, analyse
-from jaxzero.players import choosing
+from jaxzero.players.network_player import choose_edges
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
@@ -123,11 +123,8 @@ class Engine:
         """Return edges and values of positions with an edge left."""
         if not len(boards):
             return [], []
-        if len(boards) == 1 and simulations:
-            found = choosing.think(self.agent, boards[0], simulations)
-            return [int(found.edge)], [float(found.value)]
-        found = choosing.choose_many(self.agent, np.stack(boards), simulations)
-        return found.edge.tolist(), found.value.tolist()
+        answer = choose_edges(self.agent, np.stack(boards), simulations)
+        return answer.edge.tolist(), answer.value.tolist()
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
@@ -257,12 +254,13 @@ def train(
 
     evaluator = Evaluator(config)
     if run_dir is None:
-        agent, metrics = trainer.train_in_memory(config, evaluator, on_iteration)
-        last = metrics[-1]
+        result = trainer.train(config, None, evaluator, on_iteration=on_iteration)
+        metrics, last = result.history, result.history[-1]
         training = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
-        network = weights.LoadedAgent(agent, config, last["iteration"], {"training": training})
+        record = {"training": training}
+        network = weights.LoadedAgent(result.agent, config, last["iteration"], record)
     else:
         folder = Path(fsdecode(run_dir))
-        trainer.train(config, folder, evaluator, bool(resume), on_iteration=on_iteration)
+        trainer.train(config, folder, evaluator, resume=bool(resume), on_iteration=on_iteration)
         network, metrics = weights.load_agent(folder), read_metrics(folder)
     return Trained(Engine(network.agent), metrics, network)

@@ -8,7 +8,7 @@ totals over all devices. `plan` computes the sizes that follow from the settings
 import math
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +25,6 @@ from jsonargparse.typing import (
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.quiet import fewest_decisions, most_decisions
-from jaxzero.host.files import write_text
 
 BoardSide = restricted_number_type("BoardSide", int, [(">=", 1), ("<=", 20)])
 
@@ -225,17 +224,9 @@ class EvaluationConfig:
     5x5_tuning, a file of make_suite.py, or none. auto: table (positions of random play) on boards
     of up to 24 edges, else the stored tuning half for the board, if there is one. Keep the test
     half for the final result."""
-    gate_threshold: ClosedUnitInterval = 0.0
-    """Fraction of the points that new weights must win against the best weights before self-play
-    uses the new ones; checked at every evaluation. 0: self-play always uses the newest weights."""
 
     def __post_init__(self):
         check_types(self, "evaluation")
-        if self.gate_threshold and not self.evaluate_every:
-            raise InputError(
-                f"evaluation.gate_threshold: {self.gate_threshold} needs "
-                "evaluation.evaluate_every of at least 1, not 0"
-            )
         for name in ("games", "final_games"):
             if getattr(self, name) % 2:
                 raise InputError(
@@ -290,8 +281,8 @@ class Config:
             plies = getattr(self, name).random_opening_moves
             check_opening(f"{name}.random_opening_moves", plies, self.game.board)
 
-    def fraction_done(self, iterations: int, minutes: float) -> float:
-        """Return the fraction of the run that is done, by iterations or by minutes.
+    def progress(self, iterations: int, minutes: float) -> float:
+        """Return the progress of a run, 0 to 1, by iterations or by minutes.
 
         The larger fraction counts, so schedules reach their end whichever limit comes first.
         """
@@ -326,13 +317,14 @@ GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 
 
 class Plan(NamedTuple):
-    """Sizes of an iteration with a number of games.
+    """Sizes of an iteration: those of one device.
 
     A decision is a search and its move. A lane is one place in the batch of parallel games. Whole
     games differ little in length: each has a lane. Late games are short and differ much in length:
     a lane plays several of them, one after the other.
     """
 
+    games: int
     lanes: int  # games that run in parallel
     steps: int  # largest number of decisions of a lane
     decisions: int  # of all lanes; a whole game counts as the shortest, a late one fills its lane
@@ -341,10 +333,10 @@ class Plan(NamedTuple):
     iterations_kept: int  # in the full replay
 
 
-def plan(config: Config, games: int = 0) -> Plan:
-    """Return the sizes of `games` games; 0: of all games of an iteration, on all devices."""
+def plan(config: Config, devices: int = 1) -> Plan:
+    """Return the sizes of an iteration on each of `devices` devices."""
     settings, all_games = config.selfplay, config.selfplay.games_per_iteration
-    games = games or all_games
+    games = all_games // devices
     late, falls = settings.late_start_moves > 0, settings.late_start_until > 0
     before_longest = 0 if falls else settings.late_start_moves  # random moves at the start
     steps = (longest_game(config) - before_longest) * (2 if late else 1)
@@ -357,6 +349,7 @@ def plan(config: Config, games: int = 0) -> Plan:
     lanes = max(1, games // together)
     decisions = lanes * (steps if late else shortest)
     return Plan(
+        games=games,
         lanes=lanes,
         steps=steps,
         decisions=decisions,
@@ -418,8 +411,17 @@ def config_of_file(path: Path) -> Config:
 
 
 def config_of(content: dict[str, Any], where: str) -> Config:
-    """Return the Config of a mapping of settings. Raises: InputError that ends with `where`."""
+    """Return the Config of a stored mapping of settings. Raises: InputError that ends with `where`.
+
+    Settings that this version does not have are dropped if they are off (0 or false).
+    """
+    known = {name for name, _ in typed_fields(Config)}
     try:
+        for section, settings in content.items():
+            if isinstance(settings, dict) and section in known:
+                off = [name for name in settings if f"{section}.{name}" not in known]
+                settings = {k: v for k, v in settings.items() if v or k not in off}
+                content = {**content, section: settings}
         return build_config(content)
     except InputError as error:
         raise InputError(f"{error}, in {where}") from error
@@ -437,11 +439,6 @@ def build_config(content: dict[str, Any], cls: type = Config, section: str = "")
         nested = is_dataclass(kinds[name])
         values[name] = build_config(value, kinds[name], field) if nested else value
     return cls(**values)
-
-
-def save_config(config: Config, path: Path) -> None:
-    """Write every field to a YAML file that `config_of_file` reads back."""
-    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
 
 
 def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:

@@ -130,9 +130,8 @@ def main(arguments: list[str]) -> None:
         matches_against,
         matches_between,
         play_matches,
-        refuse_searches,
     )
-    from jaxzero.measure.scoring import BATCH, score_suite, scored_players
+    from jaxzero.measure.scoring import score_suite, scored_players
     from jaxzero.measure.suite import load_suite
     from jaxzero.runs.resize import asked_board, resize
 
@@ -154,8 +153,6 @@ def main(arguments: list[str]) -> None:
         suite = load_suite(options.suite, board)
     if options.suite or options.players:
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
-        positions = BATCH if options.suite else 0
-        refuse_searches("players", players, options.games, board, positions)
     networks = {source.name: loaded.agent}
     if source2:
         networks = tell_apart((source.name, loaded), (source2.name, loaded2))

@@ -109,17 +109,17 @@ def main(arguments: list[str]) -> None:
 
     initial = load_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    complete = train(
+    result = train(
         config,
         options.run_dir,
         Evaluator(config),
-        options.resume,
-        stop,
-        initial,
+        resume=options.resume,
+        stop=stop,
+        initial=initial,
         measure_work=measure_work,
     )
     jax.distributed.shutdown()  # the processes of a job leave together
-    if not complete:
+    if not result.complete:
         sys.exit(128 + stop.signal if stop.signal else 0)  # as a shell expects after a signal
     print_next(options.run_dir, suite_name("auto", config.game.board, "test"))
 
@@ -162,7 +162,7 @@ def predict_memory(config: Config) -> None:
     from jaxzero.network.network import Network
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
     from jaxzero.training.devices import choose_devices
-    from jaxzero.training.iteration import compile_iteration
+    from jaxzero.training.program import compile_iteration
 
     use_compilation_cache()
     devices = choose_devices(config.devices)

@@ -14,7 +14,7 @@ from tablebase import build_table, move_values, table_value
 
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes, State
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import find_structure
 from jaxzero.network.network import Agent, Network
 from jaxzero.search.search import Evaluation, PositionEvaluator
 
@@ -22,7 +22,7 @@ from jaxzero.search.search import Evaluation, PositionEvaluator
 @cache
 def analyse(board: DotsAndBoxes):
     """Return the structure of boards [B, A], compiled."""
-    return jax.jit(jax.vmap(partial(structure, board)))
+    return jax.jit(jax.vmap(partial(find_structure, board)))
 
 
 @cache

@@ -15,8 +15,8 @@ from referee import Referee
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
-from jaxzero.game.structure import structure
-from jaxzero.network.heads import Decisions
+from jaxzero.game.structure import find_structure
+from jaxzero.heads import Decisions
 from jaxzero.search.search import Evaluation, PositionEvaluator
 from jaxzero.training import queue, selfplay
 from jaxzero.training.targets import Positions
@@ -28,13 +28,13 @@ BOARD = DotsAndBoxes(3, 3)
 def openings(drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the moves [A] of a quiet position and the quiet position after each move [A, A]."""
     after = drawn[None, :] | jnp.eye(BOARD.num_edges, dtype=bool)
-    behind = jax.vmap(lambda drawn: structure(BOARD, drawn))(after).quiet
-    return quiet_moves(BOARD, structure(BOARD, drawn)), behind
+    behind = jax.vmap(lambda drawn: find_structure(BOARD, drawn))(after).quiet
+    return quiet_moves(BOARD, find_structure(BOARD, drawn)), behind
 
 
 @jax.jit
 def close(drawn: jax.Array, decline: jax.Array) -> jax.Array:
-    return closing_edge(BOARD, drawn, structure(BOARD, drawn), decline)
+    return closing_edge(BOARD, drawn, find_structure(BOARD, drawn), decline)
 
 
 def board(referee: Referee) -> np.ndarray:

@@ -16,7 +16,6 @@ from jaxzero.config import (
     NetworkConfig,
     config_of_file,
     plan,
-    save_config,
 )
 from jaxzero.errors import InputError
 

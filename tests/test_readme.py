@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from script_runner import BASE, ROOT, run_here
 
-from jaxzero.network import heads
-from jaxzero.network.heads import Decisions
+from jaxzero import heads
+from jaxzero.heads import Decisions
 from jaxzero.training.replay import Replay
 from jaxzero.training.targets import Positions
 

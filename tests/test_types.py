@@ -20,7 +20,7 @@ from script_runner import ITERATION
 from jaxzero import game as rules
 from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig, SearchConfig
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import find_structure
 from jaxzero.measure import arena
 from jaxzero.network.network import Agent, Network, expected_margin, inference_copy
 from jaxzero.performance import timing
@@ -50,7 +50,10 @@ def of_rules(keys: jax.Array, states: rules.State, edges: jax.Array) -> Iterator
 
 
 def of_network(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> Iterator:
-    found, copy = jax.vmap(partial(structure, BOARD))(drawn), inference_copy(network, params, 3)
+    found, copy = (
+        jax.vmap(partial(find_structure, BOARD))(drawn),
+        inference_copy(network, params, 3),
+    )
     for weights in (params, copy):
         prediction = network.apply(weights, drawn, found)
         yield prediction, copy, expected_margin(BOARD, prediction)

@@ -28,7 +28,7 @@ from jaxzero.game.rules import (
     sides_of_boxes,
     split_edges,
 )
-from jaxzero.game.structure import Structure, first_boxes, structure
+from jaxzero.game.structure import Structure, find_structure, first_boxes
 
 
 def fewest_decisions(board: DotsAndBoxes) -> int:
@@ -48,35 +48,37 @@ def most_decisions(board: DotsAndBoxes) -> int:
     return fewest_decisions(board) + board.num_boxes // 4
 
 
-def quiet_moves(board: DotsAndBoxes, found: Structure) -> jax.Array:
+def quiet_moves(board: DotsAndBoxes, structure: Structure) -> jax.Array:
     """Return the moves in the quiet position of one structure: [A] bool.
 
     These are the safe edges and one edge of every chain and loop.
     """
-    return found.safe | _at_openings(board, found, jnp.ones((board.rows, board.cols), bool))
+    return structure.safe | _at_openings(board, structure, jnp.ones((board.rows, board.cols), bool))
 
 
-def _at_openings(board: DotsAndBoxes, found: Structure, values: jax.Array) -> jax.Array:
+def _at_openings(board: DotsAndBoxes, structure: Structure, values: jax.Array) -> jax.Array:
     """Copy values [rows, cols] of first boxes of chains and loops to the opening edges: [A].
 
     All other edges get 0.
     """
-    sides = _opening_sides(board, found)
+    sides = _opening_sides(board, structure)
     right, below, left = (jnp.where(side, values, jnp.int32(0)) for side in sides)
     above_edges = jnp.pad(below, ((1, 0), (0, 0)))  # the edge below a box is above the next row
     beside_edges = jnp.pad(right, ((0, 0), (1, 0))) + jnp.pad(left, ((0, 0), (0, 1)))
     return jnp.concatenate([above_edges.ravel(), beside_edges.ravel()]).astype(values.dtype)
 
 
-def _opening_sides(board: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _opening_sides(
+    board: DotsAndBoxes, structure: Structure
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the box sides that open chains and loops: right, below, left [rows, cols] bool.
 
     The second box of a chain or loop is to the right of the first box or below it. A chain of one
     box has two open sides, so at least one of the two is not above.
     """
-    horizontal, vertical = split_edges(board, ~found.quiet)
-    chained = found.length > 0
-    first, alone = first_boxes(found), found.length == 1
+    horizontal, vertical = split_edges(board, ~structure.quiet)
+    chained = structure.length > 0
+    first, alone = first_boxes(structure), structure.length == 1
     next_right = jnp.pad(chained[:, 1:], ((0, 0), (0, 1)))
     next_below = jnp.pad(chained[1:], ((0, 1), (0, 0)))
     right = first & vertical[:, 1:] & (next_right | alone)
@@ -92,46 +94,46 @@ class Equivalence(NamedTuple):
     canonical: jax.Array  # [A] int32, the move that represents each edge; outside chains itself
 
 
-def equivalence(board: DotsAndBoxes, found: Structure) -> Equivalence:
+def equivalence(board: DotsAndBoxes, structure: Structure) -> Equivalence:
     """Return for every edge of the quiet position of one structure which move it counts as."""
-    right, below, _ = _opening_sides(board, found)
+    right, below, _ = _opening_sides(board, structure)
     box = jnp.arange(board.num_boxes, dtype=jnp.int32).reshape(board.rows, board.cols)
     row, col = box // board.cols, box % board.cols
     beside = board.num_horizontal + row * (board.cols + 1) + col
     opening = jnp.where(right, beside + 1, jnp.where(below, box + board.cols, beside))
-    first = highest_beside(jnp.where(found.length > 0, found.first + 1, 0)) - 1
+    first = highest_beside(jnp.where(structure.length > 0, structure.first + 1, 0)) - 1
     opened = opening.ravel()[jnp.maximum(first, 0)]
-    chained = ~found.quiet & (first >= 0)
+    chained = ~structure.quiet & (first >= 0)
     canonical = jnp.where(chained, opened, jnp.arange(board.num_edges, dtype=jnp.int32))
-    in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
-    return Equivalence(~found.quiet & (quiet_moves(board, found) | ~in_pair), canonical)
+    in_pair = highest_beside((structure.length == 2).astype(jnp.int32)) > 0
+    return Equivalence(~structure.quiet & (quiet_moves(board, structure) | ~in_pair), canonical)
 
 
-def fold(board: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
+def fold(board: DotsAndBoxes, structure: Structure, weights: jax.Array) -> jax.Array:
     """Sum the weights of all edges that count as one move, at that move: [A] to [A].
 
-    `found` is the structure of one position; edges drawn in its quiet position get weight 0.
+    `structure` is the structure of one position; edges drawn in its quiet position get weight 0.
     """
-    chained = found.length > 0
+    chained = structure.length > 0
     # An edge between two boxes of a chain counts half in each.
     both = lowest_beside(chained.astype(jnp.int32)) > 0
-    halves = jnp.where(found.quiet, 0, jnp.where(both, weights / 2, weights))
+    halves = jnp.where(structure.quiet, 0, jnp.where(both, weights / 2, weights))
     of_box = sum(sides_of_boxes(board, halves)).ravel()
-    first = found.first.ravel()
+    first = structure.first.ravel()
     # Masked sums instead of scatters: they add in the same order every time.
     here = first[:, None] == jnp.arange(board.num_boxes, dtype=jnp.int32)[None, :]
     of_chain = jnp.sum(jnp.where(here, of_box[:, None], 0), axis=0).reshape(chained.shape)
-    return jnp.where(found.safe, weights, _at_openings(board, found, of_chain))
+    return jnp.where(structure.safe, weights, _at_openings(board, structure, of_chain))
 
 
-def spread(board: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
+def spread(board: DotsAndBoxes, structure: Structure, weights: jax.Array) -> jax.Array:
     """Share the weight of every move evenly among its equally good edges: [A] to [A].
 
     `fold` undoes it. The result depends only on the shape of the position, so it commutes with the
     symmetries of the board.
     """
-    as_good, canonical = equivalence(board, found)
-    count = fold(board, found, as_good.astype(weights.dtype))
+    as_good, canonical = equivalence(board, structure)
+    count = fold(board, structure, as_good.astype(weights.dtype))
     share = weights / jnp.maximum(count, 1)
     return jnp.where(as_good, share[canonical], 0)
 
@@ -143,32 +145,32 @@ class FreeBoxes(NamedTuple):
     declined: jax.Array  # [] int32, free boxes that the mover can leave at the end: 0, 2 or 4
 
 
-def once_quiet(found: Structure) -> Structure:
+def once_quiet(structure: Structure) -> Structure:
     """Turn the structure of one position into the structure of its quiet position."""
-    none = jnp.zeros_like(found.taken)
-    return found._replace(taken=none, declined=none, free=jnp.zeros_like(found.free))
+    none = jnp.zeros_like(structure.taken)
+    return structure._replace(taken=none, declined=none, free=jnp.zeros_like(structure.free))
 
 
-def declines(found: Structure | FreeBoxes, value: jax.Array) -> jax.Array:
+def declines(structure: Structure | FreeBoxes, value: jax.Array) -> jax.Array:
     """Return whether declining is better, given the quiet value [] in boxes: [] bool."""
-    return (found.declined > 0) & (value < -found.declined)
+    return (structure.declined > 0) & (value < -structure.declined)
 
 
-def captured(found: Structure | FreeBoxes, decline: jax.Array) -> jax.Array:
+def captured(structure: Structure | FreeBoxes, decline: jax.Array) -> jax.Array:
     """Return the boxes the mover takes minus the boxes it leaves: [] int32."""
-    return found.taken - jnp.where(decline, 2 * found.declined, 0)
+    return structure.taken - jnp.where(decline, 2 * structure.declined, 0)
 
 
-def whole_value(found: Structure, value: jax.Array, decline: jax.Array) -> jax.Array:
+def whole_value(structure: Structure, value: jax.Array, decline: jax.Array) -> jax.Array:
     """Return the value [] of a position in boxes, given the `value` of its quiet position."""
-    return captured(found, decline) + jnp.where(decline, -value, value)
+    return captured(structure, decline) + jnp.where(decline, -value, value)
 
 
-def settle(state: State, found: Structure, decline: jax.Array) -> State:
+def settle(state: State, structure: Structure, decline: jax.Array) -> State:
     """Return one game in its quiet position, after its free boxes are taken or left."""
-    margin = state.margin + captured(found, decline)
+    margin = state.margin + captured(structure, decline)
     return State(
-        drawn=found.quiet,
+        drawn=structure.quiet,
         margin=jnp.where(decline, -margin, margin),
         player=jnp.where(decline, 1 - state.player, state.player),
     )
@@ -180,7 +182,7 @@ def open_up(board: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, 
     A finished game does not change.
     """
     facing = draw_quiet(board, state, edge)
-    return facing, structure(board, facing.drawn)
+    return facing, find_structure(board, facing.drawn)
 
 
 def draw_quiet(board: DotsAndBoxes, state: State, edge: jax.Array) -> State:
@@ -194,7 +196,7 @@ def draw_quiet(board: DotsAndBoxes, state: State, edge: jax.Array) -> State:
 
 
 def closing_edge(
-    board: DotsAndBoxes, drawn: jax.Array, found: Structure, decline: jax.Array
+    board: DotsAndBoxes, drawn: jax.Array, structure: Structure, decline: jax.Array
 ) -> jax.Array:
     """Return an edge that carries out a decision about the free boxes of one position: [] int32.
 
@@ -204,9 +206,9 @@ def closing_edge(
     after = drawn[None, :] | jnp.eye(board.num_edges, dtype=bool)
     closed = jax.vmap(partial(boxes_closed, board))(after) > boxes_closed(board, drawn)
     closes = ~drawn & closed
-    then = jax.vmap(partial(structure, board))(after)
-    same = jnp.all(then.quiet == found.quiet[None, :], axis=1) & ~drawn
-    keeps = closes & same & (then.declined == found.declined)
-    leaves = ~closes & same & (then.taken == found.declined)
+    then = jax.vmap(partial(find_structure, board))(after)
+    same = jnp.all(then.quiet == structure.quiet[None, :], axis=1) & ~drawn
+    keeps = closes & same & (then.declined == structure.declined)
+    leaves = ~closes & same & (then.taken == structure.declined)
     rank = jnp.where(decline, jnp.int32(2) * keeps + leaves, closes)
     return jnp.argmax(rank).astype(jnp.int32)

@@ -47,7 +47,7 @@ class Structure(NamedTuple):
 
 # Programs call `structure` in several places; JAX traces it once and inlines it.
 @partial(jax.jit, static_argnums=0, inline=True)
-def structure(board: DotsAndBoxes, drawn: jax.Array) -> Structure:
+def find_structure(board: DotsAndBoxes, drawn: jax.Array) -> Structure:
     """Analyse one position, given by its drawn edges [A] bool."""
     chex.assert_shape(drawn, (board.num_edges,), custom_message="drawn")
     before = Sides(*(pack(board, side) for side in sides_of_boxes(board, drawn)))
@@ -73,9 +73,11 @@ def structure(board: DotsAndBoxes, drawn: jax.Array) -> Structure:
     )
 
 
-def first_boxes(found: Structure) -> jax.Array:
+def first_boxes(structure: Structure) -> jax.Array:
     """Mark the first box of every chain and loop: [rows, cols] bool."""
-    return found.first == jnp.arange(found.first.size, dtype=jnp.int32).reshape(found.first.shape)
+    return structure.first == jnp.arange(structure.first.size, dtype=jnp.int32).reshape(
+        structure.first.shape
+    )
 
 
 class Sides(NamedTuple):
@@ -210,12 +212,12 @@ class BoxSet:
 
     def first(self) -> jax.Array:
         """Return the first box: [...] int32; `num_boxes` for an empty set."""
-        found = jnp.int32(self.board.num_boxes)
+        first = jnp.int32(self.board.num_boxes)
         size = rows_per_word(self.board) * self.board.cols
         for number, word in reversed(list(enumerate(self.words))):
             place = jax.lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)
-            found = jnp.where(word > 0, number * size + place, found)
-        return found
+            first = jnp.where(word > 0, number * size + place, first)
+        return first
 
     # Move every box of the set by one; boxes that leave the board are dropped.
 

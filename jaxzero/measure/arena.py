@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, play_moves, step
-from jaxzero.players.choosing import Choice
+from jaxzero.players.network_player import Choice
 from jaxzero.players.players import Player
 from jaxzero.search import quiet_game
 
@@ -268,9 +268,9 @@ def _draw(
     """
     edge = decision.edge
     if captures:
-        view = jax.vmap(partial(quiet_game.view, board))(state.drawn)
+        structure = jax.vmap(partial(quiet_game.find_structure, board))(state.drawn)
         following = jax.vmap(partial(quiet_game.edge_to_draw, board))
-        edge = jnp.where(quiet, following(state.drawn, view, decision.value, edge), edge)
+        edge = jnp.where(quiet, following(state.drawn, structure, decision.value, edge), edge)
     after, again = jax.vmap(partial(step, board))(state, edge)
     # A decision ends with its move, or with the turn.
     return edge, after, again & (edge != decision.edge)

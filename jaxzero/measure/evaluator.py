@@ -1,31 +1,26 @@
 """Measure strength: of a run in training, in matches of trained networks, and for an export."""
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import chex
-import jax
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes
 from jaxzero.host.progress import working
-from jaxzero.measure.arena import MAX_AT_ONCE, MatchResult, batch_size, play_match
-from jaxzero.measure.scoring import BATCH, format_scores, player_answers, score
-from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
+from jaxzero.measure.arena import MatchResult, play_match
+from jaxzero.measure.scoring import format_scores, player_answers, score
+from jaxzero.measure.suite import Suite, check_suite, choose_suite
 from jaxzero.network.network import Agent, Network
+from jaxzero.players.kinds import name_shown, uses_network
+from jaxzero.players.network_player import check_search_memory
 from jaxzero.players.players import (
-    LEARNT,
     Player,
-    find_level,
     make_player,
     make_players,
-    name_shown,
 )
-from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
 from jaxzero.runs.weights import LoadedAgent, from_half, to_half
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
@@ -50,33 +45,16 @@ class Evaluator:
         self._opponents = make_players(settings.opponents, board, field="evaluation.opponents")
         try:
             check_suite(settings.suite, board)
+            check_search_memory(board, settings.simulations)
         except InputError as error:
             raise InputError(f"evaluation.{error}") from error
-        matches = bool(self._opponents or settings.gate_threshold)
-        # The final matches play as many games at once as those during the run, see `_match`.
-        games = settings.games if matches else 0
-        solved = BATCH * (suite_name(settings.suite, board) != "none")
-        refuse_searches("evaluation.simulations", [self._name], games, board, solved)
 
-    def evaluate(
-        self, params: chex.ArrayTree, playing: chex.ArrayTree | None
-    ) -> tuple[dict[str, float], chex.ArrayTree | None]:
-        """Return metrics of the weights that play, and the weights that play from now on.
-
-        With a gate these are `playing`, or the newest weights `params` if they win enough points
-        against `playing`. Without a gate `playing` is None, and `params` play.
-        """
-        began, metrics = time.perf_counter(), {}
-        if playing is not None:
-            rivals = (self._player(self._name, one) for one in (params, playing))
-            points = self._match(*rivals, self._settings.games).points
-            accepted = points >= self._settings.gate_threshold
-            metrics = {"gate/points": points, "gate/accepted": float(accepted)}
-            playing = params if accepted else playing
-        measured = params if playing is None else playing
-        results = self.play(measured, self._settings.games)
-        metrics |= as_metrics(results, self.score(measured))
-        return metrics | {"evaluation/seconds": time.perf_counter() - began}, playing
+    def evaluate(self, params: chex.ArrayTree) -> dict[str, float]:
+        """Return metrics of weights during the run."""
+        began = time.perf_counter()
+        results = self.play(params, self._settings.games)
+        metrics = as_metrics(results, self.score(params))
+        return metrics | {"evaluation/seconds": time.perf_counter() - began}
 
     def final(self, params: chex.ArrayTree) -> dict[str, Any]:
         """Measure weights at the end of a run; print the results and return them as JSON."""
@@ -174,9 +152,7 @@ def matches_against(
 ) -> dict[str, tuple[Player, Player]]:
     """Return the matches of a searching network against each of `opponents`, by their names."""
     board, name = agent.network.board, f"search:{simulations}"
-    refuse_searches("simulations", [name], games, board)
     players = make_players(opponents, board, agent, "opponents")
-    refuse_searches("opponents", [player.name for player in players], games, board)
     me = make_player(name, board, agent)
     return {player.name: (me, player) for player in players}
 
@@ -187,7 +163,7 @@ def matches_between(networks: dict[str, Agent], names: list[str]) -> dict[str, t
     Raises: InputError for a player without a network.
     """
     for name in names:
-        if not name.startswith(LEARNT):
+        if not uses_network(name):
             raise InputError(f"players: {name} uses no network, so two networks cannot be matched")
 
     def player(name: str, network: str, agent: Agent) -> Player:
@@ -220,26 +196,3 @@ def measure_weights(
                 record["suite"][name] = score(suite, player_answers(suite, player))
         print(format_scores(record["suite"]))
     return loaded._replace(record=record)
-
-
-def refuse_searches(
-    field: str, names: Iterable[str], games: int, board: DotsAndBoxes, positions: int = 0
-) -> None:
-    """Raise an InputError if the search trees of a player in `names` do not fit into the memory.
-
-    A player searches in half of the `games` of a match at once, or in `positions` if they are more.
-    """
-    limit = memory_limit_bytes(jax.local_devices()[:1])
-    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
-    for name in names:
-        kind, _, simulations = name.partition(":")
-        if kind == "level":
-            kind, _, simulations = find_level(simulations).player.partition(":")
-        if kind != "search" or limit is None:
-            continue
-        needed = batch * (int(simulations) + 1) * board.num_edges * NODE_BYTES
-        if needed > limit:
-            raise InputError(
-                f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "
-                f"device has {mebibytes(limit)}: lower it"
-            )

@@ -17,7 +17,8 @@ from jaxzero.host.table import table
 from jaxzero.measure.arena import Z_95, wilson_interval
 from jaxzero.measure.suite import Suite
 from jaxzero.network.network import Agent
-from jaxzero.players.players import LEARNT, Player, make_player, make_players, name_shown
+from jaxzero.players.kinds import name_shown, uses_network
+from jaxzero.players.players import Player, make_player, make_players
 
 BATCH = 512  # positions that a player answers at once
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
@@ -169,7 +170,7 @@ def score_suite(
                     answers[name] = player_answers(suite, made, seed)
     pairs = [(player, names[0]) for player in names[1:]]
     if len(networks) > 1:
-        learnt = [player for player in names if player.startswith(LEARNT)]
+        learnt = [player for player in names if uses_network(player)]
         pairs = [tuple(name_shown(one, network, 2) for network in networks) for one in learnt]
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     differences = {
@@ -190,7 +191,7 @@ def scored_players(players: str, board: DotsAndBoxes, agent: Agent, networks: in
     Raises: InputError for an invalid player, or with several networks if no player uses one.
     """
     names = [player.name for player in make_players(players, board, agent, "players")]
-    if networks > 1 and not any(name.startswith(LEARNT) for name in names):
+    if networks > 1 and not any(map(uses_network, names)):
         raise InputError(f"players: {players} have no network: there are not two to compare")
     return names
 

@@ -68,15 +68,15 @@ PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
 
 
 def edge_inputs(
-    board: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+    board: DotsAndBoxes, drawn: jax.Array, structure: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array]:
     """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
     chex.assert_shape(drawn, (None, board.num_edges), custom_message="drawn")
     # Centred bits: an empty board is as far from zero as a full one.
     inputs = drawn.astype(dtype) * 2 - 1
-    if found is None:
+    if structure is None:
         return (inputs,)
-    seen = jax.vmap(partial(structure_features, board))(drawn, found)
+    seen = jax.vmap(partial(structure_features, board))(drawn, structure)
     # Lengths of chains add no information for a trunk that sees the whole board at once.
     more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
@@ -84,19 +84,19 @@ def edge_inputs(
 
 
 def grid_inputs(
-    board: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+    board: DotsAndBoxes, drawn: jax.Array, structure: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
     """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
 
     The first `grid_planes` planes are used. The others are 0, because a GPU convolves whole groups.
     """
     chex.assert_shape(drawn, (None, board.num_edges), custom_message="drawn")
-    used = grid_planes(found is not None)
+    used = grid_planes(structure is not None)
     width = -(-used // PLANES_GROUP) * PLANES_GROUP
     words = jax.vmap(partial(board_planes, board))(drawn)
-    if found is None:
+    if structure is None:
         return unpack_planes(words, width).astype(dtype), jnp.zeros((len(drawn), 0), dtype)
-    seen = jax.vmap(partial(structure_features, board))(drawn, found)
+    seen = jax.vmap(partial(structure_features, board))(drawn, structure)
     words |= jax.vmap(partial(structure_planes, board))(seen) << len(PLANES)
     planes = unpack_planes(words, width).astype(dtype)
     lengths = jax.vmap(partial(on_dots, board))(seen.lengths).astype(dtype)
@@ -163,37 +163,37 @@ class StructureFeatures(NamedTuple):
 
 
 def structure_features(
-    board: DotsAndBoxes, drawn: jax.Array, found: Structure
+    board: DotsAndBoxes, drawn: jax.Array, structure: Structure
 ) -> StructureFeatures:
-    """Encode the structure `found` in one position with edges `drawn` [A]."""
+    """Encode the `structure` of one position with edges `drawn` [A]."""
     chex.assert_shape(drawn, (board.num_edges,), custom_message="drawn")
-    chex.assert_shape(found.length, (board.rows, board.cols), custom_message="found.length")
-    chain = jnp.where(found.loop, 0, found.length)
+    chex.assert_shape(structure.length, (board.rows, board.cols), custom_message="structure.length")
+    chain = jnp.where(structure.loop, 0, structure.length)
     loop = board.num_boxes + 1  # more than any chain, so one lookup per edge finds both
-    opens = highest_beside(jnp.where(found.loop, loop, chain))
-    still = ~found.quiet
+    opens = highest_beside(jnp.where(structure.loop, loop, chain))
+    still = ~structure.quiet
     edges = [
-        found.quiet & ~drawn,
-        found.safe,
+        structure.quiet & ~drawn,
+        structure.safe,
         still & (opens > 0) & (opens < 3),
         still & (opens >= 3) & (opens < loop),
         still & (opens == loop),
     ]
     boxes = [
-        found.free,
+        structure.free,
         chain == 1,
         chain == 2,
         chain == 3,
         chain > 3,
-        found.loop,
-        found.open_sides > 2,
+        structure.loop,
+        structure.open_sides > 2,
     ]
     return StructureFeatures(
         edges=jnp.stack(edges, axis=-1),
         boxes=jnp.stack(boxes, axis=-1),
-        lengths=found.length / board.num_boxes,
-        counts=_counts(board, found),
-        joined=jnp.stack([found.joined == ends for ends in (1, 2)], axis=-1),
+        lengths=structure.length / board.num_boxes,
+        counts=_counts(board, structure),
+        joined=jnp.stack([structure.joined == ends for ends in (1, 2)], axis=-1),
     )
 
 
@@ -273,7 +273,7 @@ def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
     return np.array(rows)
 
 
-def _counts(board: DotsAndBoxes, found: Structure) -> jax.Array:
+def _counts(board: DotsAndBoxes, structure: Structure) -> jax.Array:
     """Code all counts of `count_codes` over the whole board: [C] bool.
 
     A chain that ends at a joint usually becomes part of a longer chain before it is opened. So the
@@ -282,23 +282,23 @@ def _counts(board: DotsAndBoxes, found: Structure) -> jax.Array:
     """
     codes = count_codes(board)
     longest = codes["chains by length"].counts
-    starts = first_boxes(found)
-    loop_kind = jnp.clip((found.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
-    chain_kind = found.joined * longest + jnp.minimum(found.length, longest) - 1
-    kind = jnp.where(found.loop, 3 * longest + loop_kind, chain_kind)
+    starts = first_boxes(structure)
+    loop_kind = jnp.clip((structure.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
+    chain_kind = structure.joined * longest + jnp.minimum(structure.length, longest) - 1
+    kind = jnp.where(structure.loop, 3 * longest + loop_kind, chain_kind)
     kinds = _histogram(kind, starts, 3 * longest + len(LOOPS))
     # The side in control wins the length of a chain minus 4, as it leaves 2 boxes, and the length
     # of a loop minus 8, as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
-    of_chain = jnp.where(found.length >= 3, found.length - 4, 0)
-    worth = jnp.where(found.loop, found.length - 8, of_chain)
+    of_chain = jnp.where(structure.length >= 3, structure.length - 4, 0)
+    worth = jnp.where(structure.loop, structure.length - 8, of_chain)
     most_joints = np.array([2, 0], np.int32)[:, None, None]
-    counted = starts[None] & (found.joined[None] <= most_joints)
+    counted = starts[None] & (structure.joined[None] <= most_joints)
     control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2), dtype=jnp.int32)
     # Least and most open sides of the boxes in each of the three counts of boxes.
     least, most = (np.array(sides, np.int32)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
-    boxes = (found.open_sides[None] >= least) & (found.open_sides[None] <= most)
+    boxes = (structure.open_sides[None] >= least) & (structure.open_sides[None] <= most)
     boxes = jnp.sum(boxes, axis=(1, 2), dtype=jnp.int32)
-    safe, undrawn = jnp.sum(jnp.stack([found.safe, ~found.quiet]), axis=1, dtype=jnp.int32)
+    safe, undrawn = jnp.sum(jnp.stack([structure.safe, ~structure.quiet]), axis=1, dtype=jnp.int32)
     by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
     chains = jnp.sum(by_joints, axis=0, dtype=jnp.int32)
     last = codes["chains with one joint"].counts - 1
@@ -306,8 +306,8 @@ def _counts(board: DotsAndBoxes, found: Structure) -> jax.Array:
     longer = jnp.sum(by_joints[1:, last:], axis=1, dtype=jnp.int32, keepdims=True)
     joined = jnp.concatenate([by_joints[1:, :last], longer], axis=1)
     counts = {
-        "boxes taken": found.taken,
-        "boxes declined": found.declined,
+        "boxes taken": structure.taken,
+        "boxes declined": structure.declined,
         "open boxes": boxes[0],
         "boxes with three open sides": boxes[1],
         "boxes with four open sides": boxes[2],

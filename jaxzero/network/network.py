@@ -18,9 +18,9 @@ from flax import linen as nn
 
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.structure import Structure, structure
+from jaxzero.game.structure import Structure, find_structure
+from jaxzero.heads import Head, heads_of, is_last_layer, margin_bins
 from jaxzero.network.features import edge_inputs, edges_from_planes, grid_inputs, grid_planes
-from jaxzero.network.heads import Head, heads_of, is_last_layer, margin_bins
 from jaxzero.network.layers import (
     PREPARED,
     AttentionBlock,
@@ -30,7 +30,7 @@ from jaxzero.network.layers import (
     convolution_form,
     pooled,
 )
-from jaxzero.network.parts import SIZES, in_parts
+from jaxzero.network.parts import SIZES, in_parts, worth_dividing
 
 Inputs = tuple[jax.Array, ...]  # [B, ...]
 Outputs = tuple[jax.Array, jax.Array]  # [B, A] logits of the edges; [B, C] summary for the heads
@@ -148,19 +148,19 @@ class Network(nn.Module):
             return jnp.dtype(self.config.compute_dtype)
         return jnp.dtype("float32" if self.platform == "cpu" else fast_gpu_dtype())
 
-    def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
-        """Evaluate positions; pass their structure `found` [B] if it is known, to save work."""
-        return self.predict(drawn, self.layers(*self.inputs(drawn, found)))
+    def __call__(self, drawn: jax.Array, structure: Structure | None = None) -> Prediction:
+        """Evaluate positions; `structure` [B] is computed if None."""
+        return self.predict(drawn, self.layers(*self.inputs(drawn, structure)))
 
-    def inputs(self, drawn: jax.Array, found: Structure | None) -> Inputs:
+    def inputs(self, drawn: jax.Array, structure: Structure | None) -> Inputs:
         """Return the inputs of the layers; they do not depend on the parameters."""
         chex.assert_shape(drawn, (None, self.board.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
         if self.config.features == "raw":
-            found = None
-        elif found is None:
-            found = jax.vmap(partial(structure, self.board))(drawn)
-        return TRUNKS[self.config.trunk].inputs(self.board, drawn, found, self.dtype)
+            structure = None
+        elif structure is None:
+            structure = jax.vmap(partial(find_structure, self.board))(drawn)
+        return TRUNKS[self.config.trunk].inputs(self.board, drawn, structure, self.dtype)
 
     @nn.compact
     def layers(self, *inputs: jax.Array) -> Logits:
@@ -185,7 +185,7 @@ class Network(nn.Module):
 
 
 def for_learning(network: Network) -> Network:
-    """Return the network to compute gradients with: in float16 they would vanish."""
+    """The network for gradients: float16 is replaced by float32 (no loss scaling)."""
     if network.dtype != jnp.float16:
         return network
     return network.clone(config=replace(network.config, compute_dtype="float32"))
@@ -201,24 +201,26 @@ class Agent:
     temperature: float = 0.0  # of `policy` and `search`; above 0 they sample their moves
 
 
-def evaluate_some(
+def evaluate_used(
     network: Network,
     params: chex.ArrayTree,
     drawn: jax.Array,
-    found: Structure | None,
-    needed: jax.Array,
+    structure: Structure | None,
+    used: jax.Array,
 ) -> Prediction:
-    """Evaluate positions [B, A]; positions that are not `needed` [B] bool may get any logits.
+    """Evaluate positions [B, A]; positions that are not `used` [B] bool may get any logits.
 
-    The layers take the needed positions in parts. Inputs are cheap, and on a GPU they take hardly
+    The layers take the used positions in parts. Inputs are cheap, and on a GPU they take hardly
     longer for many positions than for few, so all positions get them.
     """
 
     def layers(*inputs: jax.Array) -> Logits:
         return network.apply(params, *inputs, method="layers")
 
-    inputs = network.apply(params, drawn, found, method="inputs")
-    logits = in_parts(SIZES[network.platform], layers, inputs, needed)
+    if not worth_dividing(network.platform, len(drawn)):
+        return network.apply(params, drawn, structure)
+    inputs = network.apply(params, drawn, structure, method="inputs")
+    logits = in_parts(SIZES[network.platform], layers, inputs, used)
     return network.apply(params, drawn, logits, method="predict")
 
 

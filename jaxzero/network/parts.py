@@ -1,4 +1,4 @@
-"""Compute a batch in parts, and leave out the entries that nobody uses.
+"""Apply a function to the used rows of a batch, in fixed-size chunks.
 
 The number of parts depends on the data. On a GPU the host reads it back for each part, some 20 us,
 so a part there is at least half a millisecond of work.
@@ -28,6 +28,16 @@ SIZES = {
     "cpu": Sizes((1, 2, 4, 8, 16), above=(1, 2, 4, 8)),
     "gpu": Sizes((1024, 4096), above=(3072,)),
 }
+
+
+def worth_dividing(platform: str, count: int) -> bool:
+    """Return whether the network takes a batch of `count` positions in parts, by `SIZES`.
+
+    The search on a CPU has divided large batches before (`rounds.expand_in_parts`). On a GPU a
+    batch of one part is evaluated whole.
+    """
+    sizes = SIZES[platform].sizes
+    return count <= max(sizes) if platform == "cpu" else count > min(sizes)
 
 
 def in_parts(

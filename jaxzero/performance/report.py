@@ -26,7 +26,7 @@ from jaxzero.performance.timing import (
     seconds_per_call,
 )
 from jaxzero.runs.summary import Work
-from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
+from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, schedule_of, update
 
 Result = dict[str, Any]
 
@@ -35,7 +35,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
     """Return the date, devices, versions, config and network of a measurement."""
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
-    games = plan(config, config.selfplay.games_per_iteration // len(devices)).lanes
+    games = plan(config, len(devices)).lanes
     form = convolution_form(network.platform, network.dtype, games)
     versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
     return {
@@ -68,7 +68,9 @@ def count_flops(config: Config, learner: Learner) -> dict[str, float]:
     # Lower for the CPU: the plugins of other devices count only compiled programs.
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         evaluation = lower_evaluation(network, config.search, learner, count)
-        sample = jax.jit(partial(update, network, config)).lower(_shapes(learner), positions)
+        sample = jax.jit(partial(update, network, config)).lower(
+            _shapes(learner), positions, schedule_of(config.learner, (0.0, 0.0))
+        )
         return {
             "flops_per_evaluation": evaluation.cost_analysis().get("flops", 0.0) / count,
             "flops_per_sample": sample.cost_analysis().get("flops", 0.0) / count,

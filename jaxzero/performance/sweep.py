@@ -23,12 +23,12 @@ from typing import Any
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, given_options, load_config, refuse_given
-from jaxzero.config import Config, dotted, save_config, typed_fields
+from jaxzero.config import Config, dotted, typed_fields
 from jaxzero.errors import InputError
 from jaxzero.host.files import write_json
 from jaxzero.host.progress import working
 from jaxzero.host.table import table
-from jaxzero.runs.run_dir import new_folder
+from jaxzero.runs.run_dir import new_folder, save_config
 
 SWEEP_FILE, POINTS = "sweep.json", "points"
 GAMES = "selfplay.games_per_iteration"

@@ -14,23 +14,21 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
+from jaxzero.heads import heads_of
 from jaxzero.host.progress import working
-from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.network.parts import SIZES
 from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.devices import local_copy, replicate
-from jaxzero.training.iteration import compile_iteration
-from jaxzero.training.learner import Learner, learn
-from jaxzero.training.progress import start_progress
-from jaxzero.training.queue import new_games, start_lanes
+from jaxzero.training.learner import Learner, learn, schedule_of
+from jaxzero.training.program import compile_iteration
 from jaxzero.training.replay import Replay, empty_replay
-from jaxzero.training.selfplay import play_block, play_step
+from jaxzero.training.run_state import start_run
+from jaxzero.training.selfplay import new_games, play_block, play_step, start_lanes
 from jaxzero.training.targets import Positions
 
 UNREACHED = 1e30  # no output is as large, but the compiler does not know
@@ -99,16 +97,16 @@ class Training:
         begin = time.perf_counter()
         self.program = compile_iteration(config, network, devices)
         self.compile_seconds = time.perf_counter() - begin
-        progress = start_progress(config, network, devices, None)
-        self.learner, self._actor = progress.learner, progress.actor
+        state = start_run(config, network, devices, None)
+        self.learner, self._actor = state.learner, state.actor
         self.done: Done | None = None  # by the last iteration
         self._run_key = replicate(jax.random.key(config.seed), devices)
-        self._span = replicate(np.zeros(2, np.float32), devices)
+        self._schedule = replicate(schedule_of(config.learner, (0.0, 0.0)), devices)
 
     def step(self) -> None:
         """Run one iteration and read its scalars."""
         self.learner, self._actor, metrics = self.program.compiled(
-            self.learner, self._actor, None, self._run_key, self._span
+            self.learner, self._actor, self._run_key, self._schedule
         )
         self.done = Done(*map(float, work_done(metrics)))
 
@@ -127,7 +125,7 @@ class Workload(NamedTuple):
     @property
     def evaluations(self) -> int:
         """Network evaluations of self-play."""
-        decisions = plan(self.config).decisions // self.devices
+        decisions = plan(self.config, self.devices).decisions
         return decisions * (self.config.search.simulations + 1)
 
     @property
@@ -140,7 +138,7 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
     """Return the work of one of `devices` devices, with a local copy of their learner."""
     learner = local_copy(learner)
     network = Network(config.game.board, config.network)
-    games = plan(config, config.selfplay.games_per_iteration // devices).lanes
+    games = plan(config, devices).lanes
     samples = config.learner.batch_size // devices
     prepared = jax.jit(partial(inference_copy, network, batch=games))(learner.params)
     return Workload(config, network, learner, prepared, games, samples, devices)
@@ -177,8 +175,9 @@ def searched_states(
 ) -> tuple[State, Structure | None]:
     """Return `count` positions as in a search, and their structure if the rules compute it."""
     state, rules = random_states(board, count), game_of(settings)
-    view = jax.jit(jax.vmap(partial(rules.view, board)))(state.drawn)
-    return jax.vmap(rules.searched)(state, view), jax.vmap(rules.structure_of_searched)(view)
+    structure = jax.jit(jax.vmap(partial(rules.find_structure, board)))(state.drawn)
+    searched = jax.vmap(rules.searched)(state, structure)
+    return searched, rules.structure_of_searched(structure)
 
 
 def random_states(board: DotsAndBoxes, count: int) -> State:
@@ -204,17 +203,16 @@ def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.A
 
 def selfplay_part(work: Workload, moves: int = 0) -> Part:
     """Return whole games, or with `moves` only the first moves of games; it returns its `Done`."""
-    config, sizes = work.config, plan(work.config)
-    games = work.games * (config.selfplay.games_per_iteration // sizes.lanes)
-    evaluator = network_evaluator(work.network)
+    config, sizes = work.config, plan(work.config, work.devices)
 
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
+        evaluator = network_evaluator(work.network, params)
         if not moves:
-            positions, metrics = play_block(config, evaluator, params, key, games)
+            positions, metrics = play_block(config, sizes, evaluator, key)
             return positions, work_done(metrics)
-        start = start_lanes(config, new_games(config, key, work.games))
-        step = partial(play_step, config, evaluator, params, key)
+        start = start_lanes(config, sizes, new_games(config, key, work.games))
+        step = partial(play_step, config, evaluator, key)
         decisions = jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
         evaluations = jnp.sum((decisions.simulations + 1) * decisions.played, dtype=jnp.int32)
         played = jnp.sum(decisions.played, dtype=jnp.int32)
@@ -233,7 +231,8 @@ def learning_part(work: Workload, updates: int) -> Part:
 
     @jax.jit
     def run(learner: Learner, ring: Replay, key: jax.Array) -> tuple:
-        return learn(work.network, config, learner, ring, key, work.samples)
+        schedule = schedule_of(config.learner, (0.0, 1.0))
+        return learn(work.network, config, learner, ring, key, work.samples, schedule)
 
     call = partial(run, work.learner, full_ring(work), jax.random.key(0))
     return Part(call, work.samples * updates, work.learned)
@@ -242,8 +241,8 @@ def learning_part(work: Workload, updates: int) -> Part:
 def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of about `RING_BYTES` if that is less."""
     edges, heads = work.network.board.num_edges, heads_of(work.config.network)
-    sizes = plan(work.config)
-    block = sizes.positions // work.devices
+    sizes = plan(work.config, work.devices)
+    block = sizes.positions
     fields = jax.eval_shape(lambda: empty_replay(block, edges, heads))
     block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
     blocks = min(sizes.iterations_kept, max(1, RING_BYTES // block_bytes))

@@ -27,7 +27,7 @@ from jaxzero.play.looking import (
     moves_of,
     structure_of,
 )
-from jaxzero.players.choosing import think
+from jaxzero.players.network_player import choose_edge
 from jaxzero.solver.endgame import (
     ILLEGAL,
     Solution,
@@ -279,7 +279,7 @@ def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> 
 
 def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int) -> Analysis:
     """Return the stage `search`: `known` improved by a search with this many simulations."""
-    thought = think(agent, drawn, simulations)
+    thought = choose_edge(agent, drawn, simulations)
     best, value = int(thought.edge), float(thought.value)
     values = {one.edge: one.value for one in known.edges}
     visits = dict.fromkeys(values, 0)

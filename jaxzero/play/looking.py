@@ -13,9 +13,9 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.board import play_moves
 from jaxzero.game.quiet import equivalence
-from jaxzero.game.structure import Structure, structure
+from jaxzero.game.structure import Structure, find_structure
+from jaxzero.heads import margin_bins
 from jaxzero.host.programs import call
-from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import (
     Agent,
     Network,
@@ -23,7 +23,8 @@ from jaxzero.network.network import (
     inference_copy,
     margin_probabilities,
 )
-from jaxzero.players import choosing
+from jaxzero.players.network_player import call as call_network
+from jaxzero.players.network_player import choose_edge
 from jaxzero.search.search import game_of
 from jaxzero.solver import small
 
@@ -42,7 +43,7 @@ class PositionEvaluation(NamedTuple):
 
 def structure_of(board: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool as NumPy arrays."""
-    return Structure(*call(board, partial(structure, board), drawn))
+    return Structure(*call(board, partial(find_structure, board), drawn))
 
 
 def moves_of(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -55,7 +56,7 @@ def moves_of(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
 def look_at(agent: Agent, drawn: np.ndarray) -> PositionEvaluation:
     """Evaluate one position [A] bool and all positions one edge later: NumPy arrays."""
-    return PositionEvaluation(*choosing.call(_look, agent, drawn))
+    return PositionEvaluation(*call_network(_look, agent, drawn))
 
 
 def line_of_play(
@@ -66,7 +67,7 @@ def line_of_play(
     while len(line) < edges and not drawn.all():
         edge = first
         if line or first is None:
-            edge = int(choosing.choose_many(agent, drawn[None], simulations=0).edge[0])
+            edge = int(choose_edge(agent, drawn, simulations=0).edge)
         line.append(edge)
         drawn[edge] = True
     return tuple(line)
@@ -105,7 +106,7 @@ def prepare(agent: Agent) -> None:
     """Compile the programs of the functions above."""
     board = agent.network.board
     for look in (
-        partial(choosing.think, agent, simulations=1),  # first, because players use it too
+        partial(choose_edge, agent, simulations=1),  # first, because players use it too
         partial(structure_of, board),
         partial(moves_of, board),
         partial(look_at, agent),
@@ -115,7 +116,7 @@ def prepare(agent: Agent) -> None:
 
 
 def _moves(board: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
-    same = equivalence(board, structure(board, drawn))
+    same = equivalence(board, find_structure(board, drawn))
     return (jnp.where(same.as_good, same.canonical, -1),)
 
 
@@ -126,18 +127,16 @@ def _look(
     board, rules = network.board, game_of(settings)
     boards = drawn[None] | jnp.eye(board.num_edges + 1, board.num_edges, -1, dtype=bool)
     zeros = jnp.zeros(len(boards), jnp.int32)
-    view = jax.vmap(partial(rules.view, board))(boards)
-    searched = jax.vmap(rules.searched)(State(boards, zeros, zeros), view)
+    structure = jax.vmap(partial(rules.find_structure, board))(boards)
+    searched = jax.vmap(rules.searched)(State(boards, zeros, zeros), structure)
     prepared = inference_copy(network, params, len(boards))
-    prediction = network.apply(
-        prepared, searched.drawn, jax.vmap(rules.structure_of_searched)(view)
-    )
+    prediction = network.apply(prepared, searched.drawn, rules.structure_of_searched(structure))
     value = jnp.where(is_over(searched), 0.0, expected_margin(board, prediction))
-    whole = jax.vmap(rules.total)(view, value, value)
+    whole = jax.vmap(rules.total)(structure, value, value)
     closed = jax.vmap(partial(boxes_closed, board))(boards)
     closed = closed[1:] - closed[0]
     values = closed + jnp.where(closed > 0, whole[1:], -whole[1:])
-    own = jax.tree.map(lambda field: field[0], view)
+    own = jax.tree.map(lambda field: field[0], structure)
     logits = rules.prior(board, own, prediction.policy_logits[0])
     bins = jax.vmap(partial(rules.total, own, value[0]))(margin_bins(board).astype(jnp.float32))
     return PositionEvaluation(

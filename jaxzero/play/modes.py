@@ -20,7 +20,8 @@ from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Agent
 from jaxzero.play.game import Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.players import LEARNT, Player, make_player
+from jaxzero.players.kinds import uses_network
+from jaxzero.players.players import Player, make_player
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.weights import LoadedAgent
 
@@ -84,7 +85,7 @@ def check_used(temperature: float, source: Source | None, *players: Player) -> N
     names = [player.name for player in players]
     if temperature and not any(name.startswith(("policy", "search")) for name in names):
         raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
-    if source and not any(name.startswith(LEARNT) for name in names):
+    if source and not any(map(uses_network, names)):
         raise InputError(f"{source.field}: {source.name} needs a player with a network")
 
 

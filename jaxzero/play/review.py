@@ -9,7 +9,7 @@ from jaxzero.game.records import RecordedGame
 from jaxzero.host.table import table
 from jaxzero.network.network import Agent
 from jaxzero.play.analysis import prove
-from jaxzero.players.choosing import think
+from jaxzero.players.network_player import choose_edge
 
 SECONDS = 1.0  # solver time for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy
@@ -57,7 +57,7 @@ def review(
                 value, best = float(proof.value), proof.best[0]
             else:
                 yield from wait()
-                thought = think(agent, here.drawn, simulations)
+                thought = choose_edge(agent, here.drawn, simulations)
                 value, exact, best = float(thought.value), False, int(thought.edge)
         margin = round(of_first(here.player, here.margin + value), 2)
         line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here))

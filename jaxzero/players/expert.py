@@ -22,8 +22,7 @@ from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.host.background import check_cancelled, holding, result_of
 from jaxzero.host.memory import cores
 from jaxzero.network.network import Agent
-from jaxzero.players import choosing
-from jaxzero.players.choosing import SearchOutput
+from jaxzero.players.network_player import Answer, choose_edge
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable
 
@@ -48,13 +47,13 @@ class Expert:
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
     entries: int = ENTRIES[0]  # positions of the table; experts with equal numbers share it
 
-    def think(self, simulations: int, drawn: np.ndarray) -> SearchOutput:
+    def think(self, simulations: int, drawn: np.ndarray) -> Answer:
         """Search one position [A] bool; record the shortest duration of such a search."""
         begin = time.monotonic()
-        found = choosing.think(self.agent, drawn, simulations)
+        answer = choose_edge(self.agent, drawn, simulations)
         seconds = time.monotonic() - begin
         self.durations[simulations] = min(seconds, self.durations.get(simulations, seconds))
-        return found
+        return answer
 
     @property
     def board(self) -> DotsAndBoxes:
@@ -117,7 +116,7 @@ def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem
     return proof.new_problem(board, drawn, _table(board, expert.entries), threads)
 
 
-def preference(opinion: SearchOutput, drawn: np.ndarray) -> list[int]:
+def preference(opinion: Answer, drawn: np.ndarray) -> list[int]:
     """Return the undrawn edges of a position [A] bool, the preferred edge first."""
     rank = np.where(drawn, -1.0, opinion.policy)
     rank[opinion.edge] = 2.0
@@ -134,7 +133,7 @@ def prepare(expert: Expert) -> None:
             proof.prove_value(problem, 0.0)
             proof.first_worth(problem, problem.value, [0])
         empty = np.zeros(board.num_edges, bool)
-        choosing.think(expert.agent, empty, SIMULATIONS[0])
+        choose_edge(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):
             expert.think(SIMULATIONS[0], empty)
 

@@ -4,17 +4,15 @@
 both.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
+from pkgutil import resolve_name
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import (
     DotsAndBoxes,
@@ -26,27 +24,14 @@ from jaxzero.game import (
     random_edge,
 )
 from jaxzero.game.board import take_free_boxes
-from jaxzero.network.network import Agent, Network, inference_copy
-from jaxzero.players import choosing, expert
-from jaxzero.players.choosing import Choice, by_policy, by_search, choose
-from jaxzero.search.rounds import rounds_of
-from jaxzero.search.search import network_evaluator
+from jaxzero.network.network import Agent
+from jaxzero.players import expert
+from jaxzero.players.kinds import kind_of
+from jaxzero.players.network_player import Choice, check_search_memory, choose_edges
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 from jaxzero.solver.small import exact_answer
 
 Decide = Callable[[jax.Array, State], Choice]  # (keys [B], State [B])
-KNOWN = (
-    *("random", "greedy", "rules", "perfect", "perfect:SHARE", "policy"),
-    *("search:SIMULATIONS", "expert:SECONDS", "level:LEVEL"),
-)
-LEARNT = ("policy", "search", "expert", "level")  # starts of the names of players with a network
-# A pattern and what it stands for; other players take no argument.
-ARGUMENTS = {
-    "perfect": (r"(0|1|0?\.\d+)?", "a share of random moves, such as perfect:0.1"),
-    "search": (r"[1-9]\d{0,4}", "a whole number of simulations up to 99999, such as search:64"),
-    "expert": (r"(?=.*[1-9])\d{0,4}(\.\d+)?", "seconds for a decision, such as expert:1"),
-    "level": (".*", "a level"),
-}
 # `perfect` always solves boards up to 3x4. On larger boards it tries positions with at most this
 # many undrawn edges, with a node limit of about 0.1 s: nearly always enough for 36 edges on 5x5.
 ALWAYS_SOLVED_EDGES = 31
@@ -117,11 +102,13 @@ def make_player(
     Errors name the option `field`. Raises: InputError for an unknown name, a bad argument, a
     missing network, or a player that cannot play this board.
     """
-    kind, _, argument = name.partition(":")
-    if kind not in [known.partition(":")[0] for known in KNOWN]:
-        raise InputError(f"{field}: {name!r} is unknown (known: {', '.join(KNOWN)})")
+    kind, argument = kind_of(name, field)
     try:
-        return replace(_make(kind, argument, name, board, agent), board=board)
+        if kind.uses_network and agent is None:
+            raise InputError("needs a trained network")
+        if kind.uses_network and agent.network.board != board:
+            raise InputError(f"has a network of {agent.network.board}, not of {board}")
+        return replace(resolve_name(kind.make)(name, argument, board, agent), board=board)
     except InputError as error:
         raise InputError(f"{field}: {name!r}: {error}") from error
 
@@ -145,42 +132,20 @@ def split_list(field: str, text: str) -> list[str]:
     return entries
 
 
-def name_shown(player: str, network: str, networks: int) -> str:
-    """Return the name of a player; with several networks, the name includes the network."""
-    return f"{player} of {network}" if networks > 1 and player.startswith(LEARNT) else player
+# The players of `kinds.KINDS`
 
 
-def _make(kind: str, argument: str, name: str, board: DotsAndBoxes, agent: Agent | None) -> Player:
-    pattern, needed = ARGUMENTS.get(kind, ("", "no argument"))
-    if not re.fullmatch(pattern, argument, re.ASCII):
-        raise InputError(f"takes {needed}")
-    if kind in LEARNT:
-        if agent is None:
-            raise InputError("needs a trained network")
-        if agent.network.board != board:
-            raise InputError(f"has a network of {agent.network.board}, not of {board}")
-    match kind:
-        case "random":
-            return Player(name, _decide_at_random, candidates=np.logical_not)
-        case "greedy":
-            return Player(name, _greedy(board), candidates=partial(careful_edges, board))
-        case "rules":
-            return Player(name, on_host(partial(choose_by_rules, board)))
-        case "perfect":
-            check_board(board)
-            return Player(name, on_host(partial(play_perfectly, board, float(argument or 0))))
-        case "expert":
-            made = expert.new_expert(agent, float(argument))
-            return Player(name, on_host(partial(expert.choose_edges, made)))
-        case "level":
-            return _level_player(name, find_level(argument), board, agent)
-        case _:
-            return _network_player(name, int(argument or 0), agent)
+def random_player(name: str, _argument: str, _board: DotsAndBoxes, _agent: None) -> Player:
+    return Player(name, _decide_at_random, candidates=np.logical_not)
 
 
 @jax.jit
 def _decide_at_random(keys: jax.Array, state: State) -> Choice:
     return Choice(jax.vmap(random_edge)(keys, state))
+
+
+def greedy_player(name: str, _argument: str, board: DotsAndBoxes, _agent: None) -> Player:
+    return Player(name, _greedy(board), candidates=partial(careful_edges, board))
 
 
 @lru_cache(maxsize=8)
@@ -199,6 +164,11 @@ def greedy_edge(board: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     rank = jnp.where(legal_edges(state), rank, -1)
     logits = jnp.where(rank == rank.max(), jnp.float32(0), -jnp.inf)
     return jax.random.categorical(key, logits).astype(jnp.int32)
+
+
+def perfect_player(name: str, argument: str, board: DotsAndBoxes, _agent: None) -> Player:
+    check_board(board)
+    return Player(name, on_host(partial(play_perfectly, board, float(argument or 0))))
 
 
 def play_perfectly(
@@ -240,6 +210,10 @@ def careful_edges(board: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return np.where(closing.any(axis=1, keepdims=True), closing, chosen)
 
 
+def rules_player(name: str, _argument: str, board: DotsAndBoxes, _agent: None) -> Player:
+    return Player(name, on_host(partial(choose_by_rules, board)))
+
+
 def choose_by_rules(board: DotsAndBoxes, seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position without compiling: [B] int32.
 
@@ -273,57 +247,38 @@ def _table(board: DotsAndBoxes):
     return new_table(2**20)
 
 
-def _network_player(name: str, simulations: int, agent: Agent) -> Player:
-    """Return the player that searches with this many `simulations`; 0: without search."""
-    settings, searches = agent.settings, simulations > 0
-    if searches:
-        settings = replace(settings, simulations=simulations)
-    program = _program(agent.network, settings, agent.temperature, searches)
-    shares = not (searches and agent.temperature)
+def expert_player(name: str, argument: str, _board: DotsAndBoxes, agent: Agent) -> Player:
+    made = expert.new_expert(agent, float(argument))
+    return Player(name, on_host(partial(expert.choose_edges, made)))
+
+
+def network_player(name: str, argument: str, board: DotsAndBoxes, agent: Agent) -> Player:
+    """Return the player that searches with `argument` simulations; without it, the policy."""
+    simulations = int(argument or 0)
+    check_search_memory(board, simulations)
 
     @cache
-    def params() -> chex.ArrayTree:
-        """Return the weights on the device, where they are copied once."""
-        return jax.device_put(agent.params, jax.local_devices()[0])
+    def on_device() -> Agent:
+        """Return the agent with its weights on the device, where they are copied once."""
+        return replace(agent, params=jax.device_put(agent.params))
 
     def decide(keys: jax.Array, state: State) -> Choice:
-        if len(state.drawn) > 1 or not shares:
-            return program(params(), keys, state)
-        # One position has a program that analysis and expert use too.
         drawn, noise = np.asarray(state.drawn), None
-        if searches:
-            found = choosing.think(agent, drawn[0], simulations)
-            return Choice(found.edge[None], found.value[None])
-        if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
-            gumbel = jax.random.gumbel(keys[0], drawn[0].shape, jnp.float32)
-            noise = agent.temperature * np.asarray(gumbel)
-        return choosing.choose_many(agent, drawn, 0, noise)
+        if agent.temperature:
+            # The largest log-policy plus Gumbel noise is a sample from policy^(1 / temperature).
+            noise = agent.temperature * np.asarray(_gumbel(keys, drawn.shape[1]))
+        answer = choose_edges(on_device(), drawn, simulations, noise)
+        quiet = agent.settings.nodes == "quiet"
+        searched = Choice(answer.action, answer.searched_value) if quiet else None
+        return Choice(answer.edge, answer.value, searched)
 
     return Player(name, decide)
 
 
-@lru_cache(maxsize=8)
-def _program(
-    network: Network, settings: SearchConfig, temperature: float, searches: bool
-) -> Callable[[chex.ArrayTree, jax.Array, State], Choice]:
-    """Return the compiled decisions of a network player; equal players share them."""
-    board = network.board
-
-    @jax.jit
-    def program(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
-        def at_random(logits: jax.Array) -> jax.Array:
-            """Sample from the policy to the power 1 / temperature; a game depends on its key."""
-            return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
-
-        pick = at_random if temperature else None
-        params = inference_copy(network, params, len(keys))
-        chooser = by_policy(network, settings, params, pick)
-        if searches:
-            evaluator, rounds = network_evaluator(network), rounds_of(settings)
-            chooser = by_search(board, settings, evaluator, params, rounds, pick)
-        return choose(board, settings, chooser, state)
-
-    return program
+@partial(jax.jit, static_argnums=1)
+def _gumbel(keys: jax.Array, edges: int) -> jax.Array:
+    """Return Gumbel noise that depends on the key of each game only: [B, A] float32."""
+    return jax.vmap(lambda key: jax.random.gumbel(key, (edges,), jnp.float32))(keys)
 
 
 # Levels
@@ -362,11 +317,11 @@ def find_level(text: str) -> Level:
     raise InputError(f"level: {text[:40]!r} does not exist (known: {names})")
 
 
-def _level_player(name: str, level: Level, board: DotsAndBoxes, agent: Agent) -> Player:
+def level_player(name: str, argument: str, board: DotsAndBoxes, agent: Agent) -> Player:
     """Return the player of a level: another player with a share of random moves."""
-    kind, _, argument = level.player.partition(":")
+    level = find_level(argument)
     agent = replace(agent, temperature=level.temperature)
-    player = _make(kind, argument, name, board, agent)
+    player = replace(make_player(level.player, board, agent), name=name)
     if not level.random_share:
         return player
 

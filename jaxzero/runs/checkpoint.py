@@ -1,7 +1,6 @@
 """Checkpoints of a run: asynchronous, atomic, resumable.
 
 <run_dir>/checkpoints/<iteration>/learner   weights, optimiser, counters
-<run_dir>/checkpoints/<iteration>/playing   with a gate: the weights that play
 <run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest two checkpoints
 <run_dir>/checkpoints/<iteration>/record    config, version, totals, layout of the replay, checksums
 """
@@ -43,15 +42,14 @@ class Restored(NamedTuple):
     learner: chex.ArrayTree  # NumPy leaves
     replay: chex.ArrayTree | None  # NumPy leaves [D, ...] in the saved layout; None: not read
     record: dict[str, Any]
-    playing: chex.ArrayTree | None  # NumPy leaves; None: no gate
 
 
 class Checkpoints:
     """The checkpoints of one run directory."""
 
-    def __init__(self, run_dir: Path, tidies: bool = True):
-        """Open the folder. All processes save and restore; exactly one of them `tidies`."""
-        self._tidies = tidies
+    def __init__(self, run_dir: Path, owner: bool = True):
+        """Open the folder. One process (`owner=True`) deletes old replays."""
+        self._owner = owner
         self.folder = run_dir.resolve() / CHECKPOINTS
         self.folder.mkdir(exist_ok=True)
         self._opened = os.open(self.folder, os.O_RDONLY)
@@ -76,18 +74,15 @@ class Checkpoints:
         learner: chex.ArrayTree,
         replay: chex.ArrayTree | None,
         record: dict[str, Any],
-        playing: chex.ArrayTree | None = None,
     ) -> None:
         """Copy everything off the device, then write it in the background.
 
-        `replay` has fields [D, C, ...]; `playing` are the weights of a gate. Raises:
-        FloatingPointError if a weight is not finite; then nothing is saved, and the earlier
-        checkpoints stay. RunError if this checkpoint or the previous one cannot be written.
+        `replay` has fields [D, C, ...]. Raises: FloatingPointError if a weight is not finite; then
+        nothing is saved, and the earlier checkpoints stay. RunError if this checkpoint or the
+        previous one cannot be written.
         """
         # NumPy arrays: with several processes, only the first process writes them.
         trees = {"learner": jax.device_get(learner)}
-        if playing is not None:
-            trees["playing"] = jax.device_get(playing)
         for name, leaf in _named(trees).items():
             if not np.isfinite(leaf).all():
                 raise FloatingPointError(f"{name.partition('/')[2]} is not finite")
@@ -157,7 +152,7 @@ class Checkpoints:
             self.close()
 
     def _drop_old_replays(self) -> None:
-        if not self._tidies:
+        if not self._owner:
             return
         # The replay is by far the largest item. Keep two: if the newest checkpoint is damaged,
         # a run can resume from the older one with its replay. A manager that has only read
@@ -172,7 +167,7 @@ class Checkpoints:
         Every process must call `reload` afterwards.
         """
         for iteration in self.iterations():
-            if iteration > after and self._tidies:
+            if iteration > after and self._owner:
                 name = f"{iteration}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
                 (self.folder / str(iteration)).rename(self.folder / name)
 
@@ -196,9 +191,7 @@ class Checkpoints:
         try:
             record = self.record(iteration)
             learner = self._tree(iteration, "learner", record, learner_like)
-            playing = replay = None
-            if "playing" in record[CHECKSUMS]:
-                playing = self._tree(iteration, "playing", record)
+            replay = None
             if replay_like is not None and record["replay"]:
                 like = _in_layout(replay_like, record["replay"])
                 replay = like._replace(**self._tree(iteration, "replay", record, like._asdict()))
@@ -206,7 +199,7 @@ class Checkpoints:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
             raise Damaged(f"checkpoint {where} cannot be read: {self._reason(error)}") from error
-        return Restored(learner, replay, record, playing)
+        return Restored(learner, replay, record)
 
     def restore_newest(
         self,

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import chex
 import jax
 
-from jaxzero.config import Config, dotted, plan
+from jaxzero.config import Config, dotted
 from jaxzero.errors import InputError
 from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
@@ -14,71 +14,20 @@ from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 OUT_OF_MEMORY = re.compile(
     "RESOURCE_EXHAUSTED|OUT_OF_MEMORY|[Oo]ut of memory|STATUS_(NOT_INITIALIZED|ALLOC_FAILED)"
 )
-# Bytes per edge in a node of the search tree: child, logit, visits, value. mctx stores more.
-NODE_BYTES = 4 * 4
-MAX_INDEX = 2**31 - 1
-
-# Settings that memory grows with, alone or together. Self-play and learning share theirs.
-REPLAY, NETWORK, LEARNING = ("replay.capacity",), ("network.channels",), ("learner.batch_size",)
-PLAYING = ("selfplay.games_per_iteration", "search.simulations")
-Parts = dict[tuple[str, ...], int]  # bytes by the settings that they grow with
+# Settings that the memory of an iteration grows with.
+GROWS_WITH = ("selfplay.games_per_iteration", "replay.capacity", "learner.batch_size")
 
 
 class DoesNotFit(InputError):
     """The run needs more memory than its device has."""
 
-    def __init__(self, config: Config, needed: int, limit: int, parts: Parts):
+    def __init__(self, config: Config, needed: int, limit: int):
         self.needed, self.limit = needed, limit
-        largest, values = max(parts, key=parts.get), dict(dotted(asdict(config)))
-        takes, it = ("take", "one of them") if largest[1:] else ("takes", "it")
+        values = dict(dotted(asdict(config)))
+        settings = ", ".join(f"{name}: {values[name]}" for name in GROWS_WITH)
         super().__init__(
-            f"{', '.join(f'{name}: {values[name]}' for name in largest)} {takes} "
-            f"{mebibytes(parts[largest])} of at least {mebibytes(needed)} that the run needs per "
-            f"device, which has {mebibytes(limit)}: lower {it}"
-        )
-
-
-def least_bytes(
-    config: Config, learner: chex.ArrayTree, actor: chex.ArrayTree, devices: int
-) -> Parts:
-    """Return a lower bound of the bytes that an iteration holds on one device, by settings.
-
-    `learner` and `actor` [D, ...] are shapes. The bound counts the weights, the replay, the
-    positions of one iteration, the search trees and the samples of an update, but no activations
-    and no copies.
-    """
-    edges = config.game.board.num_edges
-    sizes = plan(config, config.selfplay.games_per_iteration // devices)
-    trees = sizes.lanes * (config.search.simulations + 1) * edges * NODE_BYTES
-    # Bytes of a position: 5 an edge (drawn, policy), 13 for player, boxes, value, random or not.
-    positions = sizes.lanes * sizes.steps * (edges * 5 + 13)
-    parts = {
-        REPLAY: tree_bytes(actor) // devices,
-        NETWORK: tree_bytes(learner),
-        PLAYING: positions + trees,
-        # Edges and policy of the samples, before and after augmentation.
-        LEARNING: config.learner.batch_size // devices * edges * 10,
-    }
-    if sizes.iterations_kept == 1:  # the replay is one iteration: a lower capacity changes nothing
-        parts[PLAYING] += parts.pop(REPLAY)
-    return parts
-
-
-def refuse_least(config: Config, parts: Parts, limit: int | None, devices: int) -> None:
-    """Raise an InputError if the `parts` of `least_bytes` exceed `limit` bytes.
-
-    Also raise it for more positions than 32-bit indices can number.
-    """
-    # Self-play and learning run one after the other and share their memory.
-    least = sum(parts.values()) - min(parts[PLAYING], parts[LEARNING])
-    if limit is not None and least > limit:
-        raise DoesNotFit(config, least, limit, parts)
-    sizes = plan(config)
-    capacity = sizes.positions // devices * sizes.iterations_kept
-    if capacity > MAX_INDEX:
-        raise InputError(
-            f"replay.capacity: {capacity:,} positions per device, whole iterations, "
-            f"must be at most {MAX_INDEX:,}"
+            f"{settings} need {mebibytes(needed)} per device, which has {mebibytes(limit)}: lower "
+            "one of them"
         )
 
 

@@ -37,12 +37,17 @@ class MetricsWriter:
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
         self._of = f"/{last}" if last else ""
 
-    def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
-        """Record an iteration, counted from 1; `headline` is the line to print."""
+    def write(self, metrics: dict[str, Any], headline: str) -> None:
+        """Record an iteration; `headline` is the line to print."""
         from tensorboardX.proto.summary_pb2 import Summary
 
-        append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
-        numbers = {name: x for name, x in metrics.items() if isinstance(x, (int, float))}
+        append_text(self._path, json.dumps(metrics) + "\n")
+        iteration = metrics["iteration"]
+        numbers = {
+            name: x
+            for name, x in metrics.items()
+            if isinstance(x, (int, float)) and name != "iteration"
+        }
         tags = {re.sub(r"[^-/\w.]", "_", name): x for name, x in numbers.items()}
         values = [Summary.Value(tag=tag, simple_value=x) for tag, x in tags.items()]
         self._show(step=iteration, summary=Summary(value=values))

@@ -12,9 +12,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import yaml
+
 from jaxzero.config import Config, config_of_file, dotted
 from jaxzero.errors import InputError
-from jaxzero.host.files import check_file, check_folder, locked_folder, shipped_folder
+from jaxzero.host.files import (
+    check_file,
+    check_folder,
+    locked_folder,
+    shipped_folder,
+    write_text,
+)
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
@@ -36,6 +44,11 @@ def config_file(folder: Path) -> Path:
     saved = finished_checkpoints(checkpoints)
     copies = (checkpoints / f"{iteration}/record/metadata" for iteration in reversed(saved))
     return next(filter(Path.is_file, (folder / CONFIG_FILE, *copies)), folder / CONFIG_FILE)
+
+
+def save_config(config: Config, path: Path) -> None:
+    """Write every field to a YAML file that `config_of_file` reads back."""
+    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
 
 
 def is_run(folder: Path) -> bool:

@@ -104,9 +104,6 @@ def headline(config: Config, metrics: dict[str, Any]) -> str:
     if "speed/utilisation" in metrics:
         line += f"  useful {metrics['speed/useful_tflops']:.0f} TFLOP/s"
         line += f" ({metrics['speed/utilisation']:.0%})"
-    if "gate/accepted" in metrics:
-        accepted = "passed" if metrics["gate/accepted"] else "kept"
-        line += f"  gate {accepted} {metrics['gate/points']:.1%}"
     for name, value in metrics.items():
         part, _, about = name.partition("/")
         if part == "versus" and about.endswith("/points"):

@@ -77,7 +77,7 @@ class Warnings:
                     f"{share:.0%} of the games have the same result. To mend it, {OPENINGS}",
                 )
         # Late starts move earlier, which may raise a loss: judge losses afterwards.
-        done = config.fraction_done(metrics["iteration"], metrics.get("speed/minutes", 0.0))
+        done = config.progress(metrics["iteration"], metrics.get("speed/minutes", 0.0))
         if done >= config.selfplay.late_start_until:
             for key in LOSSES.keys() & means.keys():
                 mean = means[key]

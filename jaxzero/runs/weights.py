@@ -26,10 +26,10 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from jaxzero.config import Config, config_of, config_of_file, save_config
+from jaxzero.config import Config, config_of, config_of_file
 from jaxzero.errors import InputError
+from jaxzero.heads import heads_of
 from jaxzero.host.files import atomic_write, write_json
-from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Agent, Network, init_params
 from jaxzero.runs.run_dir import (
     CHECKPOINTS,
@@ -39,6 +39,7 @@ from jaxzero.runs.run_dir import (
     config_file,
     finished_checkpoints,
     run_folder,
+    save_config,
     shipped_file,
     shipped_names,
 )
@@ -82,8 +83,8 @@ def load_weights(name: str, field: str = "weights") -> LoadedAgent:
 def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_dir") -> LoadedAgent:
     """Read the network of a run from one checkpoint or, by default, the newest good one.
 
-    Takes the weights that play; with a gate these may be older ones. Raises: InputError, which
-    begins with `field`, if there is no run, no such checkpoint, or no readable one.
+    Raises: InputError, which begins with `field`, if there is no run, no such checkpoint, or no
+    readable one.
     """
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
@@ -101,8 +102,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_d
         else:
             restored = checkpoints.restore(checkpoint)
     learner, saved = restored.learner, restored.record
-    params = learner["params"] if restored.playing is None else restored.playing
-    params = jax.tree.map(np.array, params)
+    params = jax.tree.map(np.array, learner["params"])
     flat = flatten_dict(params, sep="/")
     network = network_of(config, flat)
     check_shapes(f"{field}: {run_dir}", flat, param_shapes(network))

@@ -1,58 +1,72 @@
 """The search of the plain game by the library mctx, one simulation after the other.
 
 Self-play uses it where every position is a node (`search.nodes all`). It is also the reference for
-the search by rounds: both choose the same moves after the same visits. mctx needs fixed rewards and
-discounts of moves. In the plain game the reward is the boxes that a move closes, and the discount
-is 1 if the mover moves again, -1 if the opponent moves. In the quiet game both depend on the value
-after the move, so mctx cannot search it. Only this file uses mctx.
+the search by rounds: both choose the same actions after the same visits. mctx needs fixed rewards
+and discounts of actions. In the plain game the reward is the boxes that an action closes, and the
+discount is 1 if the mover moves again, -1 if the opponent moves. In the quiet game both depend on
+the value after the action, so mctx cannot search it. Only this file uses mctx.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import mctx
 
-from jaxzero.search.rounds import Problem, SearchResult
-from jaxzero.search.tree import NO_MOVE, VISIT_OFFSET
+from jaxzero.config import SearchConfig
+from jaxzero.search.interface import NO_ACTION, Model, SearchResult
+from jaxzero.search.tree import MAXVISIT_INIT
 
 
-def search_by_mctx(problem: Problem) -> SearchResult:
+def search_by_mctx(
+    model: Model, settings: SearchConfig, key: jax.Array, gumbel_scale: float
+) -> SearchResult:
     """Search a batch of positions."""
-    root, settings = problem.root, problem.settings
-
-    def recurrent(_params, _key, move, node):
-        node, logits, value = problem.expand(node, move, None)
-        reward, discount = jax.vmap(problem.outcome)(node, value)
-        return mctx.RecurrentFnOutput(
-            reward=reward, discount=discount, prior_logits=logits, value=value
-        ), node
-
-    no_move = jnp.full(len(root.legal), NO_MOVE, jnp.int32)
-    node, logits, value = problem.expand(root.before, no_move, None)
+    root, recurrent_fn = mctx_inputs(model)
     output = mctx.gumbel_muzero_policy(
         params=(),
-        rng_key=problem.key,
-        root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=node),
-        recurrent_fn=recurrent,
+        rng_key=key,
+        root=root,
+        recurrent_fn=recurrent_fn,
         num_simulations=settings.simulations,
-        invalid_actions=~root.legal,
+        invalid_actions=~model.legal,
         qtransform=partial(
             mctx.qtransform_completed_by_mix_value,
-            value_scale=problem.value_scale,
-            maxvisit_init=VISIT_OFFSET,
+            value_scale=model.value_scale,
+            maxvisit_init=MAXVISIT_INIT,
             rescale_values=False,
         ),
         max_num_considered_actions=min(settings.max_considered_actions, settings.simulations),
-        gumbel_scale=problem.gumbel_scale,
+        gumbel_scale=gumbel_scale,
     )
+    return mctx_result(output, root)
+
+
+def mctx_inputs(model: Model) -> tuple[mctx.RootFnOutput, Callable]:
+    """Return the root and the `recurrent_fn` of any policy of mctx."""
+
+    def recurrent_fn(_params, _key, action, embedding):
+        embedding, logits, value = model.expand(embedding, action, None)
+        reward, discount = jax.vmap(model.outcome)(embedding, value)
+        return mctx.RecurrentFnOutput(
+            reward=reward, discount=discount, prior_logits=logits, value=value
+        ), embedding
+
+    no_action = jnp.full(len(model.legal), NO_ACTION, jnp.int32)
+    embedding, logits, value = model.expand(model.before_root, no_action, None)
+    return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=embedding), recurrent_fn
+
+
+def mctx_result(output: mctx.PolicyOutput, root: mctx.RootFnOutput) -> SearchResult:
+    """Return the output of a policy of mctx as a result of our search."""
     summary = output.search_tree.summary()
     games = jnp.arange(len(output.action), dtype=jnp.int32)
     return SearchResult(
-        edge=output.action.astype(jnp.int32),
+        action=output.action.astype(jnp.int32),
         policy=output.action_weights,
         value=summary.qvalues[games, output.action],
         visits=summary.visit_counts,
-        prior=jax.nn.softmax(logits),
-        tree=output.search_tree,
+        prior=jax.nn.softmax(root.prior_logits),
+        qvalues=summary.qvalues,
     )

@@ -1,6 +1,6 @@
-"""The plain game for the search: every position is a node, every undrawn edge is a move.
+"""The plain game for the search: every position is a node, every undrawn edge is an action.
 
-`quiet_game` has the same functions; the setting `search.nodes` chooses. All are for ONE game.
+It implements `SearchedGame` (`interface.py`), as `quiet_game` does.
 """
 
 from typing import NamedTuple
@@ -10,90 +10,75 @@ import jax.numpy as jnp
 
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over
 from jaxzero.game import step as draw_edge
-from jaxzero.game.structure import Structure
-
-View = jax.Array  # [A] bool, edges on the board; the plain game needs nothing else
 
 
-class Node(NamedTuple):
-    """A position in the search tree, with the reward and the discount of the move to it."""
+class Embedding(NamedTuple):
+    """A position in the search tree, with the reward and the discount of the action to it."""
 
     state: State
     reward: jax.Array  # [] float32, utility gained by the mover
     discount: jax.Array  # [] float32, 1: the mover moves again, -1: the opponent, 0: the end
 
 
-def view(board: DotsAndBoxes, drawn: jax.Array) -> View:
-    """Return the view of a position with these drawn edges [A]: the edges."""
-    return drawn
-
-
-def legal(board: DotsAndBoxes, view: View) -> jax.Array:
-    """Return the moves of a position: [A] bool."""
-    return ~view
-
-
-def prior(board: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
-    """Turn logits of edges into logits of moves: [A] to [A]."""
-    return logits
-
-
-def target(board: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
-    """Turn a policy over moves into a policy over edges: [A] to [A]."""
-    return policy
-
-
-def searched(state: State, view: View) -> State:
-    """Return the position to search: the same position."""
-    return state
-
-
-def structure_of_searched(view: View) -> Structure | None:
-    """Return None: the structure of the searched position is not known."""
+def find_structure(board: DotsAndBoxes, drawn: jax.Array) -> None:
     return None
 
 
-def resolve(state: State, view: View, value: jax.Array) -> State:
-    """Return the same position: the value [] in boxes decides no captures here."""
+def searched(state: State, structure: None) -> State:
     return state
 
 
-def total(view: View, value: jax.Array, margin: jax.Array) -> jax.Array:
-    """Return the remaining margin of a position, given the `margin` of its searched position."""
+def structure_of_searched(structure: None) -> None:
+    return None
+
+
+def legal(board: DotsAndBoxes, drawn: jax.Array, structure: None) -> jax.Array:
+    return ~drawn
+
+
+def prior(board: DotsAndBoxes, structure: None, logits: jax.Array) -> jax.Array:
+    return logits
+
+
+def target(board: DotsAndBoxes, structure: None, policy: jax.Array) -> jax.Array:
+    return policy
+
+
+def resolve(state: State, structure: None, value: jax.Array) -> State:
+    return state
+
+
+def total(structure: None, value: jax.Array, margin: jax.Array) -> jax.Array:
     return margin
 
 
 def edge_to_draw(
-    board: DotsAndBoxes, drawn: jax.Array, view: View, value: jax.Array, move: jax.Array
+    board: DotsAndBoxes, drawn: jax.Array, structure: None, value: jax.Array, action: jax.Array
 ) -> jax.Array:
-    """Return the edge to draw now, given value and best move of the searched position: [] int32."""
-    return move
+    return action
 
 
-def play(board: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View]:
-    """Play a move in a searched position; return the next position and its view."""
-    after, _ = draw_edge(board, state, move)
-    return after, after.drawn
+def play(board: DotsAndBoxes, state: State, action: jax.Array) -> tuple[State, None]:
+    return draw_edge(board, state, action)[0], None
 
 
-def root(state: State, view: View) -> Node:
-    """Return the root of a search."""
-    return Node(state, jnp.float32(0), jnp.float32(0))
+def embed(state: State, structure: None) -> Embedding:
+    return Embedding(state, jnp.float32(0), jnp.float32(0))
 
 
-def expand(board: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
-    """Return the node after a move, and its view. A move after the end has reward, discount 0."""
-    before = node.state
-    after, again = draw_edge(board, before, move)
+def expand(board: DotsAndBoxes, embedding: Embedding, action: jax.Array) -> tuple[Embedding, None]:
+    before = embedding.state
+    after, again = draw_edge(board, before, action)
     reward = boxes_gained(before, after, again) / board.num_boxes
     already_over = is_over(before)
-    return Node(
+    return Embedding(
         state=after,
         reward=jnp.where(already_over, 0.0, reward),
         discount=jnp.where(already_over, 0.0, discount(after, again)),
-    ), after.drawn
+    ), None
 
 
-def outcome(board: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return reward and discount of the move to a node."""
-    return node.reward, node.discount
+def outcome(
+    board: DotsAndBoxes, embedding: Embedding, value: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    return embedding.reward, embedding.discount

@@ -17,9 +17,8 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.host.programs import compiled_ahead
+from jaxzero.training.iteration import DEVICE_AXIS
 from jaxzero.training.processes import gather
-
-DEVICE_AXIS = "device"
 
 
 def choose_devices(count: int) -> list[jax.Device]:
@@ -53,7 +52,7 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
     """
     # `out_axes=None` takes the learner of one device and does not check that the others agree.
     # `assert_replicated` checks it at every checkpoint.
-    axes = {"in_axes": (None, 0, None, None, None), "out_axes": (None, 0, None)}
+    axes = {"in_axes": (None, 0, None, None), "out_axes": (None, 0, None)}
     if jax.config.jax_disable_jit:  # pmap would compile: one device does the work of all
         return jax.vmap(iteration, axis_name=DEVICE_AXIS, axis_size=len(devices), **axes)
     return jax.pmap(

@@ -6,14 +6,15 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from jaxzero.config import Config
+from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import automorphisms
-from jaxzero.network.heads import heads_of
+from jaxzero.heads import heads_of
 from jaxzero.network.network import Network, Prediction, for_learning, init_params
-from jaxzero.training.optimizer import learning_rate, make_optimizer
+from jaxzero.training.optimizer import kernels, learning_rate, make_optimizer
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.targets import Positions, policy_entropy
 
@@ -33,6 +34,21 @@ class Learner(NamedTuple):
     opt_state: optax.OptState
     step: jax.Array  # [] int32, updates so far
     iteration: jax.Array  # [] int32, iterations so far
+
+
+class Schedule(NamedTuple):
+    """Numbers of an iteration that are data: one compiled program serves all their values."""
+
+    progress: jax.Array  # [2] float32, of the run before and after the iteration, 0 to 1
+    learning_rate: jax.Array  # [] float32, between warm-up and decay
+    weight_decay: jax.Array  # [] float32
+    gradient_clip: jax.Array  # [] float32, largest global norm of a gradient
+
+
+def schedule_of(settings: LearnerConfig, progress: tuple[float, float]) -> Schedule:
+    """Return the schedule of an iteration that brings the run from one progress to another."""
+    numbers = progress, settings.learning_rate, settings.weight_decay, settings.gradient_clip
+    return Schedule(*(np.array(number, np.float32) for number in numbers))
 
 
 def init_learner(network: Network, config: Config) -> Learner:
@@ -60,7 +76,7 @@ def sample_losses(
         chex.assert_shape(label, (), custom_message=f"label of {name}")
         parts = head.losses(board, prediction.head_logits[name], jnp.maximum(label, 0))
         of_heads[name] = {part: jnp.where(label >= 0, x, 0.0) for part, x in parts.items()}
-    # After the losses of the heads: in another order XLA fuses, and rounds, in another way.
+    # Keep this last: another order changes fusion, hence rounding, hence bit-exact resume.
     # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
     logits = prediction.policy_logits, prediction.head_logits["margin"]
     sizes = (jnp.maximum(jax.nn.logsumexp(x), -MAX_SIZE) for x in logits)
@@ -163,23 +179,33 @@ def update(
     config: Config,
     learner: Learner,
     batch: Positions,
+    schedule: Schedule,
+    progress: chex.Numeric = 0.0,
     axis_name: str | None = None,
-    fraction: chex.Numeric = 0.0,
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Take one step on a batch; with `axis_name`, on the mean gradient over that axis.
 
-    `fraction` [] of the run is done. If the loss or gradient is not finite, the learner does not
+    `progress` [] is that of the run. If the loss or gradient is not finite, the learner does not
     change, the metric `skipped` is 1 and all other metrics are 0.
     """
     gradient, metrics = mean_gradient(network, learner.params, batch, axis_name)
-    metrics["gradient_norm"] = jnp.linalg.norm(ravel_pytree(gradient)[0])
-    optimizer = make_optimizer(config.learner, fraction)
-    updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)
-    params = optax.apply_updates(learner.params, updates)
+    norm = jnp.linalg.norm(ravel_pytree(gradient)[0])
+    rate = learning_rate(config.learner, schedule.learning_rate, learner.step, progress)
+    metrics["gradient_norm"] = norm
+    shrink = jnp.minimum(1.0, schedule.gradient_clip / norm)
+    direction, opt_state = make_optimizer(config.learner).update(
+        jax.tree.map(lambda leaf: shrink * leaf, gradient), learner.opt_state, learner.params
+    )
+
+    def step(param: jax.Array, direction: jax.Array, is_kernel: bool) -> jax.Array:
+        decay = schedule.weight_decay * param if is_kernel else 0.0
+        return param - rate * (direction + decay)
+
+    params = jax.tree.map(step, learner.params, direction, kernels(learner.params))
     stepped = learner._replace(params=params, opt_state=opt_state, step=learner.step + 1)
-    finite = jnp.isfinite(metrics["gradient_norm"]) & jnp.isfinite(metrics["loss"])
+    finite = jnp.isfinite(norm) & jnp.isfinite(metrics["loss"])
     metrics = {name: jnp.where(finite, value, 0.0) for name, value in metrics.items()}
-    metrics["skipped"] = 1 - finite.astype(jnp.float32)
+    metrics |= {"skipped": 1 - finite.astype(jnp.float32), "learning_rate": rate}
     return jax.tree.map(partial(jnp.where, finite), stepped, learner), metrics
 
 
@@ -190,35 +216,33 @@ def learn(
     replay: Replay,
     key: jax.Array,
     batch_size: int,
+    schedule: Schedule,
     axis_name: str | None = None,
-    span: chex.Numeric = (0.0, 1.0),
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Take `updates_per_iteration` steps on `batch_size` positions each.
 
-    Most metrics are means over the steps taken; some count the steps skipped. `span` [2] float32
-    is the fraction of the run that is done before and after these updates.
+    Most metrics are means over the steps taken; some count the steps skipped.
     """
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(automorphisms(network.board))
-    begin, end = span
-    fractions = begin + (end - begin) * jnp.arange(updates, dtype=jnp.float32) / max(1, updates)
+    begin, end = schedule.progress
+    progress = begin + (end - begin) * jnp.arange(updates, dtype=jnp.float32) / max(1, updates)
 
     def one_update(
         learner: Learner, at: tuple[jax.Array, jax.Array]
     ) -> tuple[Learner, dict[str, jax.Array]]:
-        (sample_key, symmetry_key), fraction = at
+        (sample_key, symmetry_key), progress = at
         batch = augment(permutations, symmetry_key, sample(replay, sample_key, batch_size))
-        return update(network, config, learner, batch, axis_name, fraction)
+        return update(network, config, learner, batch, schedule, progress, axis_name)
 
     if not updates:
         return learner, {}
     keys = jax.random.split(key, (updates, 2))
-    learner, metrics = jax.lax.scan(one_update, learner, (keys, fractions))
-    skipped = metrics.pop("skipped")
+    learner, metrics = jax.lax.scan(one_update, learner, (keys, progress))
+    skipped, rates = metrics.pop("skipped"), metrics.pop("learning_rate")
     taken = jnp.maximum(updates - skipped.sum(), 1.0)
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
     means["skipped_at_end"] = jnp.cumprod(skipped[::-1]).sum()  # the last ones, in a row
-    count = learner.opt_state[-1].count - 1
-    means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
+    means["learning_rate"] = rates[-1]
     return learner, {f"learn/{name}": value for name, value in means.items()}

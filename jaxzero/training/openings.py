@@ -16,7 +16,7 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.board import box_centres, edge_centres
 from jaxzero.game.quiet import draw_quiet, fewest_decisions, most_decisions, quiet_moves, settle
 from jaxzero.game.rules import highest_beside
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import find_structure
 
 STEEPEST = 4.0  # nats per box: this steep, a board fills row by row
 FARTHEST = 2.0  # boards: around a center this far away, circles look like lines
@@ -40,11 +40,11 @@ class OpeningStyle(NamedTuple):
     length: jax.Array  # [] int32, moves of the quiet game
 
 
-def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
-    """Return how many random moves precede self-play at `fraction` [] of the run, 0 to 1: []."""
+def first_ply(settings: SelfplayConfig, progress: chex.Numeric) -> chex.Numeric:
+    """Return how many random moves precede self-play at `progress` [] of the run, 0 to 1: []."""
     if not settings.late_start_until:
         return settings.late_start_moves
-    left = 1 - jnp.minimum(jnp.float32(1), fraction / settings.late_start_until)
+    left = 1 - jnp.minimum(jnp.float32(1), progress / settings.late_start_until)
     return jnp.round(settings.late_start_moves * left).astype(jnp.int32)
 
 
@@ -135,13 +135,13 @@ def _ply(board: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Op
     goes_on, kept, facing = opening
     chex.assert_shape([noise, facing.drawn], (board.num_edges,), custom_message="edges of a game")
     # The only call of `structure` in the loop, because it compiles slowly.
-    found = structure(board, facing.drawn)
+    structure = find_structure(board, facing.drawn)
     kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)
     goes_on = goes_on & (_moves(board, facing.drawn) < style.length)
-    moves = quiet_moves(board, found)
-    safe = moves & found.safe
+    moves = quiet_moves(board, structure)
+    safe = moves & structure.safe
     allowed = jnp.where(style.careful & jnp.any(safe), safe, moves)
     noisy = _logits(style, jnp.asarray(edge_centres(board))) + noise
     edge = jnp.argmax(jnp.where(allowed, noisy, -jnp.inf)).astype(jnp.int32)
-    moved = draw_quiet(board, settle(facing, found, jnp.zeros((), bool)), edge)
+    moved = draw_quiet(board, settle(facing, structure, jnp.zeros((), bool)), edge)
     return Opening(goes_on, kept, jax.tree.map(partial(jnp.where, goes_on), moved, facing))

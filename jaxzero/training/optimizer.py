@@ -1,4 +1,4 @@
-"""The optimiser: how a gradient becomes a step of the weights.
+"""AdamW and Muon, and the schedule of the learning rate.
 
 Muon moves each matrix of a layer equally far in all directions. Adam updates the other arrays, such
 as biases, scales and the last layers. A GPU kernel for each array would cost more than
@@ -15,7 +15,7 @@ import optax
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from jaxzero.config import LearnerConfig
-from jaxzero.network.heads import is_last_layer
+from jaxzero.heads import is_last_layer
 
 # Steps of Muon are scaled to the usual size of Adam's steps, so both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
@@ -24,41 +24,32 @@ NEWTON_SCHULZ = np.array([3.4445, -4.7750, 2.0315], np.float32)  # as Jordan et 
 FINAL_RATE = 0.02  # learning rate after the decay, as a fraction of the rate before it
 
 
-def make_optimizer(
-    settings: LearnerConfig, fraction: chex.Numeric = 0.0
-) -> optax.GradientTransformation:
-    """Return the optimiser of these settings, at `fraction` [] of the run.
+def make_optimizer(settings: LearnerConfig) -> optax.GradientTransformation:
+    """Return the direction of a step: that of Adam, or of Muon for the matrices of layers.
 
-    Gradients are clipped by their global norm first, weights decay afterwards.
+    Clipping, weight decay and learning rate are in `learner.update`, because they are data.
     """
-    clip, adam = optax.clip_by_global_norm(settings.gradient_clip), optax.scale_by_adam()
     if settings.optimizer == "adamw":
-        step = optax.flatten(optax.chain(clip, adam))
-    else:
-        steps = {"muon": by_shape(muon_step()), "adam": optax.flatten(adam)}
-        step = optax.chain(optax.flatten(clip), optax.partition(steps, which_step))
-    return optax.chain(
-        step,
-        optax.add_decayed_weights(settings.weight_decay, mask=kernels),
-        optax.scale_by_learning_rate(partial(learning_rate, settings, fraction=fraction)),
-    )
+        return optax.flatten(optax.scale_by_adam())
+    steps = {"muon": by_shape(muon_step()), "adam": optax.flatten(optax.scale_by_adam())}
+    return optax.partition(steps, which_step)
 
 
 def learning_rate(
-    settings: LearnerConfig, step: chex.Numeric, fraction: chex.Numeric
+    settings: LearnerConfig, rate: chex.Numeric, step: chex.Numeric, progress: chex.Numeric
 ) -> chex.Numeric:
-    """Return the learning rate [] of update `step` []: linear warm-up, constant, cosine decay.
+    """Return the learning rate [] of update `step` []: linear warm-up, `rate`, cosine decay.
 
-    The warm-up counts updates; the decay follows `fraction` [] of the run that is done, 0 to 1.
+    The warm-up counts updates; the decay follows `progress` [] of the run, 0 to 1.
     """
     # Count from 1, or the first update would do nothing.
     rise = (step + 1) / max(1, settings.warmup_updates)
-    late = (fraction - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
+    late = (progress - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
     fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
     fall = FINAL_RATE + (1 - FINAL_RATE) * fall
     if not settings.decay_fraction:
         fall = 1.0
-    return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
+    return rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
 
 
 def kernels(params: chex.ArrayTree) -> chex.ArrayTree:
@@ -113,8 +104,8 @@ def by_shape(inner: optax.GradientTransformation) -> optax.GradientTransformatio
     def update(
         updates: chex.ArrayTree, state: optax.OptState, _: chex.ArrayTree | None = None
     ) -> tuple[chex.ArrayTree, optax.OptState]:
-        found, state = inner.update(stacks(updates), state)
-        rows = {shape: iter(stack) for shape, stack in found.items()}
+        stepped, state = inner.update(stacks(updates), state)
+        rows = {shape: iter(stack) for shape, stack in stepped.items()}
         back = jax.tree.map(lambda leaf: next(rows[shape_of(leaf)]).reshape(leaf.shape), updates)
         return back, state
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.network.heads import Head
+from jaxzero.heads import Head
 from jaxzero.training.targets import Positions
 
 

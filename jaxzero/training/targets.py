@@ -1,7 +1,7 @@
 """Positions to learn from: the labels of the decisions of self-play, and which ones to store.
 
 The policy target is the improved policy of the search. Each head of the network has its own label
-(`network/heads.py`).
+(`heads.py`).
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.network.heads import Decisions, heads_of
+from jaxzero.heads import Decisions, heads_of
 
 TICKETS = 2**30  # about the sum of resampling weights; whole numbers have exact sums
 TINY = 1e-30  # smaller priors count as this; keeps the divergence finite

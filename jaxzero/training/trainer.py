@@ -1,47 +1,32 @@
-"""Training: build, restore, loop {iterate, evaluate, log, save}, finish."""
+"""Training: open the run, restore or start, loop {iterate, evaluate, log, save}, finish."""
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import chex
 import jax
-import jax.numpy as jnp
 
-from jaxzero.config import Config, save_config
+from jaxzero.config import Config
 from jaxzero.errors import RunError
 from jaxzero.host.background import Programs
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.progress import working
 from jaxzero.network.network import Agent, Network
-from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
-from jaxzero.runs.metrics import MetricsWriter
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir, new_folder, resume_command
-from jaxzero.runs.summary import (
-    Work,
-    headline,
-    note_start,
-    print_header,
-    time_left,
-    write_summary,
-)
+from jaxzero.runs.run_dir import resume_command
+from jaxzero.runs.summary import Work, headline, print_header, time_left, write_summary
 from jaxzero.runs.warnings import Warnings
-from jaxzero.runs.weights import LoadedAgent, note_initial_weights, noted_initial_weights
+from jaxzero.runs.weights import LoadedAgent
 from jaxzero.training.devices import choose_devices, local_copy, own_devices, place, replicate
-from jaxzero.training.iteration import Program, compile_iteration
-from jaxzero.training.processes import ends_together, gather, is_first, on_first, refuse_separate
-from jaxzero.training.progress import (
-    Progress,
-    refuse_misfit,
-    resume_progress,
-    save_progress,
-    start_progress,
-)
+from jaxzero.training.processes import ends_together, gather, on_first
+from jaxzero.training.program import compile_iteration
+from jaxzero.training.run_files import RunInMemory, open_run
+from jaxzero.training.run_state import RunState, refuse_misfit
 
 # Last updates of an iteration without a finite loss and gradient, before the run gives up.
 MAX_SKIPPED = 20
@@ -53,220 +38,152 @@ class Evaluator(Protocol):
     def prepare(self) -> None:
         """Check the settings of evaluations before anything is compiled. Raises: InputError."""
 
-    def evaluate(
-        self, params: chex.ArrayTree, playing: chex.ArrayTree | None
-    ) -> tuple[dict[str, float], chex.ArrayTree | None]:
-        """Return metrics, and the weights that play from now on: `params` or `playing`.
-
-        `params` are the newest weights. `playing` is None without a gate: then `params` play.
-        """
+    def evaluate(self, params: chex.ArrayTree) -> dict[str, float]:
+        """Return metrics of weights during the run."""
 
     def final(self, params: chex.ArrayTree) -> dict[str, Any]:
         """Measure the weights of a complete run, print the results, return them as JSON."""
 
 
-# Takes the metrics of an iteration; the result True ends the training.
+# Callback with the iteration's metrics; return True to stop.
 OnIteration = Callable[[dict[str, float]], Any]
 # Counts the work of a run and measures its devices, as `performance.report.measure_work`.
 MeasureWork = Callable[[Config, list[jax.Device]], Work]
-# Progress, metrics, a line for people and whether to end, after an iteration.
-Iterated = tuple[Progress, dict[str, float], str, bool]
+
+
+class TrainResult(NamedTuple):
+    """The end of a call of `train`."""
+
+    complete: bool  # the run has reached its iterations or minutes, and is measured
+    agent: Agent  # the newest weights, on the first device
+    history: list[dict[str, float]]  # the metrics of each iteration of this call
 
 
 def train(
     config: Config,
-    run_dir: Path,
+    run_dir: Path | None,
     evaluator: Evaluator,
+    *,
     resume: bool = False,
     stop: Stop | None = None,
     initial: LoadedAgent | None = None,
     on_iteration: OnIteration | None = None,
     measure_work: MeasureWork | None = None,
-) -> bool:
+) -> TrainResult:
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
-    Return whether the run is complete; then its summary is written. With `measure_work` a run on a
-    GPU reports its true utilisation. With several processes, all must call this alike; only the
-    first one writes. Raises: InputError if the folder holds a run and `resume` is off, or one of
-    another board or network, or if the device has too little memory; RunError if the training
-    diverges or cannot be saved.
+    Without a folder nothing is written, and lines are printed only without `on_iteration`. With
+    `measure_work` a run on a GPU reports its true utilisation. With several processes, all must
+    call this alike; only the first one writes. Raises: InputError if the folder holds a run and
+    `resume` is off, or one of another board or network, or if the device has too little memory;
+    RunError if the training diverges or cannot be saved.
     """
-    stop, began = stop or Stop(), time.perf_counter()
-    with ends_together(resume_command(run_dir)), ExitStack() as place:
-        # A folder that cannot be written is refused before the compiler runs.
-        on_first(lambda: place.enter_context(new_folder("run_dir", run_dir)))
-        on_first(lambda: check_run_dir(config, run_dir, resume))
-        parts = build(config, evaluator, measure_work)
-        if resume and initial is None:
-            initial = noted_initial_weights(run_dir)
-        if initial:
-            refuse_misfit(parts.network, initial)
-        print("Compiling the program of an iteration ...", flush=True)
-        refuse_separate(run_dir)
-        program = compile_iteration(config, parts.network, parts.devices)
-        if is_first() and not resume:
-            # Before the folder of checkpoints: a run that dies from here on can be resumed.
-            if initial:
-                note_initial_weights(run_dir, initial)
-            save_config(config, run_dir / CONFIG_FILE)
-
+    stop, began, history = stop or Stop(), time.perf_counter(), []
+    hint = resume_command(run_dir) if run_dir else ""
+    with ends_together(hint), open_run(config, run_dir, resume, on_iteration is None) as run:
+        devices, network = prepare(config, evaluator, run.verbose)
+        initial = fitting(network, initial or run.noted_initial_weights())
+        work = begin_work(measure_work, config, network, devices)
+        program = compile_iteration(config, network, devices)
         # Signals ask the run to stop from here until the last checkpoint is written.
-        with (
-            stop.on_signals(),
-            Checkpoints(run_dir, tidies=is_first()) as checkpoints,
-            ends_together(resume_command(run_dir)),
-        ):
-            progress = restore(parts, run_dir, checkpoints, resume, initial)
-            print(f"memory        {program.memory}", flush=True)
-            before, iterations = progress, iterate(parts, program, progress, stop)
-            progress = loop(config, run_dir, checkpoints, progress, iterations, on_iteration)
-        return finish(parts, run_dir, before, progress, stop, began)
+        with stop.on_signals(), run.open(config, initial), ends_together(hint):
+            state = first = run.restore(config, network, devices, initial)
+            if run.verbose:
+                print(f"memory        {program.memory}", flush=True)
+            evaluate = begin_evaluations(config, evaluator, network, state)
+            warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
+            gather([0.0])  # compiling ends at different times; collectives must start together
+            done, unsaved = state.progress(config) == 1, False
+            while not done:
+                with divergence(config, run):
+                    state, metrics = run_iteration(config, program.compiled, run_key, state)
+                metrics |= measured(config, devices, work, metrics)
+                if is_due(config.evaluation.evaluate_every, state):
+                    metrics |= evaluate(local_copy(state.learner.params))
+                state, done = agree(config, state, stop)
+                history.append({"iteration": state.iteration, **metrics})
+                run.log(history[-1], report_line(config, state, history[-1], warnings))
+                done = asked_to_end(on_iteration, history[-1], done) or done
+                unsaved = unsaved or is_due(config.checkpoint_every, state)
+                if done or (unsaved and may_save(metrics)):
+                    with divergence(config, run):
+                        run.save(config, state)
+                    unsaved = False
+        complete = False
+        if run_dir:
+            called = first, state, time.perf_counter() - began
+            complete = finish(config, run_dir, evaluator, stop, devices, work, *called)
+    params = local_copy(state.learner.params)
+    return TrainResult(complete, Agent(network, params, config.search), history)
 
 
-class Parts(NamedTuple):
-    """The parts of a training, before anything is compiled."""
-
-    config: Config
-    devices: list[jax.Device]
-    network: Network
-    evaluator: Evaluator
-    work: Programs | None  # its result is the `Work` of the run; None: not measured
-
-
-def build(
-    config: Config,
-    evaluator: Evaluator,
-    measure_work: MeasureWork | None = None,
-    quiet: bool = False,
-) -> Parts:
-    """Choose the devices and print what is about to run, unless `quiet`. Raises: InputError."""
+def prepare(
+    config: Config, evaluator: Evaluator, verbose: bool
+) -> tuple[list[jax.Device], Network]:
+    """Choose the devices and the network, and print what is about to run. Raises: InputError."""
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
-    if not quiet:
+    if verbose:
         print_header(config, devices, network)
     evaluator.prepare()
-    work = None
-    if measure_work and network.platform != "cpu":
-        work = Programs(network.board, ("work", config), partial(measure_work, config, devices))
-        work.begin()  # the GPU is idle while the program of an iteration compiles
-    return Parts(config, devices, network, evaluator, work)
+    if verbose:
+        print("Compiling the program of an iteration ...", flush=True)
+    return devices, network
 
 
-def restore(
-    parts: Parts,
-    run_dir: Path,
-    checkpoints: Checkpoints,
-    resume: bool,
-    initial: LoadedAgent | None,
-) -> Progress:
-    """Return the progress of a run from its newest checkpoint or, without one, a new start."""
-    config, devices, network = parts[:3]
-    if resume and checkpoints.iterations():
-        progress = resume_progress(config, network, devices, checkpoints)
-    else:
-        if resume:
-            print("The run has no checkpoint yet: it starts from the beginning.")
-        progress = start_progress(config, network, devices, initial)
-    if is_first():
-        if resume:
-            save_config(config, run_dir / CONFIG_FILE)
-        note_start(run_dir, devices, progress.iteration)
-    return progress
+def fitting(network: Network, initial: LoadedAgent | None) -> LoadedAgent | None:
+    """Return the initial weights. Raises: InputError if none of their arrays fits."""
+    if initial:
+        refuse_misfit(network, initial)
+    return initial
 
 
-def loop(
+def begin_work(
+    measure_work: MeasureWork | None,
     config: Config,
-    run_dir: Path,
-    checkpoints: Checkpoints,
-    progress: Progress,
-    iterations: Iterator[Iterated],
-    on_iteration: OnIteration | None,
-) -> Progress:
-    """Log and save `iterations` until the end of the run or a stop; return the progress then."""
-    due, ends = False, progress.fraction_done(config) == 1
-    with (
-        MetricsWriter(run_dir, progress.iteration, config.iterations)
-        if is_first()
-        else nullcontext() as writer
-    ):
-        while not ends:
-            with divergence(config, checkpoints, resume_command(run_dir)):
-                progress, metrics, line, ends = next(iterations)
-            checkpoints.check()
-            if is_first():
-                writer.write(progress.iteration, metrics, line)
-            if on_iteration is not None:
-                ends = call(on_iteration, {"iteration": progress.iteration, **metrics}, ends)
-            due = due or progress.iteration % config.checkpoint_every == 0
-            # After skipped updates weights may be finite and yet never give a finite gradient
-            # again. The next iteration diverges or takes an update.
-            if ends or (due and not metrics.get("learn/skipped_at_end")):
-                save_progress(config, progress, checkpoints)
-                due = False
-    return progress
+    network: Network,
+    devices: list[jax.Device],
+) -> Programs | None:
+    """Begin to count the work of a run on a GPU, which is idle until the program is compiled."""
+    if measure_work is None or network.platform == "cpu":
+        return None
+    work = Programs(network.board, ("work", config), partial(measure_work, config, devices))
+    work.begin()
+    return work
 
 
-def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> Iterator[Iterated]:
-    """Run and evaluate one iteration after the other; yield after each.
+def begin_evaluations(
+    config: Config, evaluator: Evaluator, network: Network, state: RunState
+) -> Callable[[chex.ArrayTree], dict[str, float]]:
+    """Return the evaluation of weights. Its programs compile while a GPU trains."""
+    if not config.evaluation.evaluate_every or network.platform == "cpu":
+        return evaluator.evaluate
+    weights = local_copy(state.learner.params)
+    ahead = Programs(network.board, id(evaluator), partial(evaluator.evaluate, weights))
+    ahead.begin()
 
-    Never ends by itself. Raises: FloatingPointError as `run_iteration`.
-    """
-    config, devices, network, evaluator, _ = parts
-    warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
-    every = config.evaluation.evaluate_every
-    work = work_of(parts)
-    ahead = None
-    if every and network.platform != "cpu":
-        # The programs of evaluations compile while the GPU trains.
-        weights = local_copy((progress.learner.params, progress.playing))
-        ahead = Programs(network.board, id(evaluator), partial(evaluator.evaluate, *weights))
-        ahead.begin()
-    gather([0.0])  # compiling ends at different times; first collectives must start together
-    while True:
-        # The compiled program is `iteration` in training/iteration.py.
-        with working(f"iteration {progress.iteration + 1}"):
-            progress, metrics = run_iteration(config, program.compiled, run_key, progress)
-        metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
-        if work:
-            evaluations, samples = metrics["selfplay/evaluations"], config.samples_per_iteration
-            rates = work.rates(evaluations, samples, metrics["speed/seconds"])
-            metrics |= {f"speed/{name}": rate for name, rate in rates.items()}
-        accepted = False
-        if every and progress.iteration % every == 0:
-            if ahead:
-                ahead.get()
-            params, playing = local_copy((progress.learner.params, progress.playing))
-            measured, playing = evaluator.evaluate(params, playing)
-            metrics, accepted = metrics | measured, playing is params
-        left = time_left(progress.fraction_done(config), progress.minutes)
-        line = f"{headline(config, metrics)}  left {left}"
-        for warning in warnings.add({"iteration": progress.iteration, **metrics}):
-            line += f"\nwarning: {warning}"
-        progress, stopped = agree(progress, stop, accepted)
-        yield progress, metrics, line, stopped or progress.fraction_done(config) == 1
+    def evaluate(params: chex.ArrayTree) -> dict[str, float]:
+        ahead.get()
+        return evaluator.evaluate(params)
 
-
-def work_of(parts: Parts) -> Work | None:
-    """Return the work of a run; None if it is not measured, or cannot be on these devices."""
-    with suppress(RuntimeError):  # a report does not end a run
-        return parts.work and parts.work.get()
-    return None
+    return evaluate
 
 
 def run_iteration(
-    config: Config, compiled: jax.stages.Compiled, run_key: jax.Array, progress: Progress
-) -> tuple[Progress, dict[str, Any]]:
+    config: Config, compiled: jax.stages.Compiled, run_key: jax.Array, state: RunState
+) -> tuple[RunState, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
     Raises: FloatingPointError when a metric is not finite, or when too many updates at the end were
     skipped because their loss or gradient was not finite.
     """
     begin = time.perf_counter()
-    span = place(progress.next_span(config), run_key.sharding)
-    learner, actor, playing = progress[:3]
-    learner, actor, metrics = compiled(learner, actor, playing, run_key, span)
-    values = jax.device_get(metrics)
+    schedule = place(state.next_schedule(config), run_key.sharding)
+    # The compiled program is `iteration` in training/iteration.py.
+    with working(f"iteration {state.iteration + 1}"):
+        learner, actor, metrics = compiled(state.learner, state.actor, run_key, schedule)
+        values = jax.device_get(metrics)
     seconds = time.perf_counter() - begin
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
@@ -279,53 +196,118 @@ def run_iteration(
     games = round(metrics["selfplay/games"])
     # Evaluations that searches asked for; a device may compute more to fill its batches.
     evaluations = round(metrics["selfplay/evaluations"])
-    progress = progress._replace(
-        learner=learner,
-        actor=actor,
-        iteration=progress.iteration + 1,
-        minutes=progress.minutes + seconds / 60,
-        games=progress.games + games,
-        evaluations=progress.evaluations + evaluations,
+    state = RunState(
+        learner,
+        actor,
+        iteration=state.iteration + 1,
+        minutes=state.minutes + seconds / 60,
+        games=state.games + games,
+        evaluations=state.evaluations + evaluations,
     )
-    return progress, metrics | {
+    return state, metrics | {
         "speed/seconds": seconds,
         "speed/games_per_second": games / seconds,
         "speed/evaluations_per_second": evaluations / seconds,
-        "speed/games": progress.games,
-        "speed/minutes": progress.minutes,
+        "speed/games": state.games,
+        "speed/minutes": state.minutes,
     }
 
 
-def agree(progress: Progress, stop: Stop, accepted: bool) -> tuple[Progress, bool]:
-    """Make all processes go on or stop together, with the clock and the gate of the first one.
+def measured(
+    config: Config, devices: list[jax.Device], work: Programs | None, metrics: dict[str, float]
+) -> dict[str, float]:
+    """Return the peak memory and, where the work is counted, the utilisation of an iteration."""
+    peak = {"memory/peak_bytes": peak_memory_bytes(own_devices(devices))}
+    if (counted := work_of(work)) is None:
+        return peak
+    evaluations, seconds = metrics["selfplay/evaluations"], metrics["speed/seconds"]
+    rates = counted.rates(evaluations, config.samples_per_iteration, seconds)
+    return peak | {f"speed/{name}": rate for name, rate in rates.items()}
 
-    If the gate has `accepted` the newest weights, they play from now on. A signal or a time limit
-    in any process stops all of them.
+
+def work_of(work: Programs | None) -> Work | None:
+    """Return the work of a run; None if it is not measured, or cannot be on these devices."""
+    with suppress(RuntimeError):  # a report does not end a run
+        return work and work.get()
+    return None
+
+
+def is_due(every: int, state: RunState) -> bool:
+    """Return whether something that happens `every` so many iterations happens now; 0: never."""
+    return every > 0 and state.iteration % every == 0
+
+
+def agree(config: Config, state: RunState, stop: Stop) -> tuple[RunState, bool]:
+    """Synchronise stop and clock across processes; return whether the run ends now.
+
+    The clock is that of the first process. A signal or a time limit in any process stops all.
     """
-    own = [progress.minutes, accepted, stop.iteration_done(), stop.signal or 0]
-    everywhere = gather(own)
-    minutes, accepted = everywhere[0, :2]
-    progress = progress._replace(minutes=float(minutes))
-    if accepted and progress.playing is not None:
-        newest = jax.tree.map(jnp.copy, progress.learner.params)  # the learner is donated
-        progress = progress._replace(playing=newest)
-    stop.take_over(int(everywhere[:, 3].max()))
-    return progress, bool(everywhere[:, 2].any())
+    everywhere = gather([state.minutes, stop.iteration_done(), stop.signal or 0])
+    state = state._replace(minutes=float(everywhere[0, 0]))
+    stop.take_over(int(everywhere[:, 2].max()))
+    return state, bool(everywhere[:, 1].any()) or state.progress(config) == 1
+
+
+def report_line(
+    config: Config, state: RunState, metrics: dict[str, float], warnings: Warnings
+) -> str:
+    """Return the line of an iteration for people, with the warnings that hold from now on."""
+    left = time_left(state.progress(config), state.minutes)
+    line = f"{headline(config, metrics)}  left {left}"
+    return "\nwarning: ".join([line, *warnings.add(metrics)])
+
+
+def asked_to_end(on_iteration: OnIteration | None, metrics: dict[str, float], done: bool) -> bool:
+    """Pass a copy of the metrics to the callback; return whether it ends the training."""
+    if on_iteration is None or on_iteration(dict(metrics)) is not True:  # `file.write` gives an int
+        return False
+    if not done:
+        print(f"on_iteration returned True: ending after iteration {metrics['iteration']}.")
+    return True
+
+
+def may_save(metrics: dict[str, float]) -> bool:
+    """Return whether weights are good enough for a checkpoint before the end.
+
+    After skipped updates weights may be finite and yet never give a finite gradient again. The next
+    iteration diverges or takes an update.
+    """
+    return not metrics.get("learn/skipped_at_end")
+
+
+@contextmanager
+def divergence(config: Config, run: RunInMemory) -> Iterator[None]:
+    """Turn a FloatingPointError into a RunError that explains what is left and what to do."""
+    try:
+        yield
+    except FloatingPointError as error:
+        rate = config.learner.learning_rate
+        raise RunError(
+            f"learner.learning_rate: {rate:g} made the training diverge: {error}"
+            + run.remedy(f"--learner.learning_rate {0.3 * rate:g}")
+        ) from error
 
 
 def finish(
-    parts: Parts, run_dir: Path, before: Progress, progress: Progress, stop: Stop, began: float
+    config: Config,
+    run_dir: Path,
+    evaluator: Evaluator,
+    stop: Stop,
+    devices: list[jax.Device],
+    work: Programs | None,
+    first: RunState,
+    state: RunState,
+    seconds: float,
 ) -> bool:
     """Measure and summarise a complete run; print the command that continues a stopped one.
 
-    This call has brought the run from `before` to `progress` since the time `began`.
+    This call has brought the run from `first` to `state` in `seconds`.
     """
-    config, devices, _, evaluator, _ = parts
-    if progress.fraction_done(config) < 1:
+    if state.progress(config) < 1:
         iterations = f" of {config.iterations}" if config.iterations else ""
-        minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
+        minutes = f", {state.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
         print(
-            f"Stopped after {progress.iteration}{iterations} iterations{minutes} and saved. "
+            f"Stopped after {state.iteration}{iterations} iterations{minutes} and saved. "
             f"To go on: {resume_command(run_dir)}"
         )
         return False
@@ -335,67 +317,15 @@ def finish(
         return False
     print("Measuring the final strength ...", flush=True)
     try:
-        results = evaluator.final(local_copy(progress.playing_params))
+        results = evaluator.final(local_copy(state.learner.params))
     except KeyboardInterrupt:  # SIGTERM too
         print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
         raise
-    if work := work_of(parts):
-        evaluations = progress.evaluations - before.evaluations
-        samples = (progress.iteration - before.iteration) * config.samples_per_iteration
-        results |= work.rates(evaluations, samples, time.perf_counter() - began)
-    totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
+    if counted := work_of(work):
+        evaluations = state.evaluations - first.evaluations
+        samples = (state.iteration - first.iteration) * config.samples_per_iteration
+        results |= counted.rates(evaluations, samples, seconds)
+    totals = state.iteration, state.minutes, state.games, state.evaluations
     peak = peak_memory_bytes(own_devices(devices))
     on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
     return True
-
-
-def train_in_memory(
-    config: Config, evaluator: Evaluator, on_iteration: OnIteration | None = None
-) -> tuple[Agent, list[dict[str, float]]]:
-    """Train without a folder; return the agent and the metrics of all iterations.
-
-    The first Ctrl-C, or the result True of `on_iteration`, ends the training after the iteration.
-    Without `on_iteration` print progress. Raises: InputError as `train`; RunError on divergence.
-    """
-    parts, stop, found = build(config, evaluator, quiet=on_iteration is not None), Stop(), []
-    program = compile_iteration(config, parts.network, parts.devices)
-    with stop.on_signals():
-        begin = start_progress(config, parts.network, parts.devices, None)
-        iterations, ends = iterate(parts, program, begin, stop), False
-        while not ends:
-            with divergence(config):
-                progress, metrics, line, ends = next(iterations)
-            found.append({"iteration": progress.iteration, **metrics})
-            if on_iteration is None:
-                print(f"{progress.iteration:>5}  {line}", flush=True)
-            else:
-                ends = call(on_iteration, found[-1], ends)
-    params = local_copy(progress.playing_params)
-    return Agent(parts.network, params, config.search), found
-
-
-def call(on_iteration: OnIteration, metrics: dict[str, float], ends: bool) -> bool:
-    """Pass a copy of the metrics to a callback; return whether the training ends."""
-    asked = on_iteration(dict(metrics)) is True  # `file.write` returns a number
-    if asked and not ends:
-        print(f"on_iteration returned True: ending after iteration {metrics['iteration']}.")
-    return ends or asked
-
-
-@contextmanager
-def divergence(
-    config: Config, checkpoints: Checkpoints | None = None, resume_command: str = ""
-) -> Iterator[None]:
-    """Turn a FloatingPointError into a RunError that explains what is left and what to do."""
-    try:
-        yield
-    except FloatingPointError as error:
-        rate = config.learner.learning_rate
-        message = f"learner.learning_rate: {rate:g} made the training diverge: {error}"
-        if checkpoints is not None:
-            checkpoints.wait()
-            found = checkpoints.iterations()
-            intact = f"checkpoint {found[-1]} is intact" if found else "there is no checkpoint"
-            message += f"; {intact}. To go on with a lower rate: {resume_command} "
-            message += f"--learner.learning_rate {0.3 * rate:g}"
-        raise RunError(message) from error

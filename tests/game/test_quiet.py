@@ -23,7 +23,7 @@ from jaxzero.game.quiet import (
     spread,
     whole_value,
 )
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import find_structure
 
 CHUNK = 1 << 13
 
@@ -50,10 +50,10 @@ def test_the_best_quiet_move_has_the_value_of_the_position():
     @jax.vmap
     def claims(code: jax.Array) -> tuple[jax.Array, ...]:
         drawn = drawn_in(board, code)
-        found = structure(board, drawn)
-        moves, canonical = quiet_moves(board, found), equivalence(board, found).canonical
+        structure = find_structure(board, drawn)
+        moves, canonical = quiet_moves(board, structure), equivalence(board, structure).canonical
         after = after_each_edge(board, drawn)
-        there = jax.vmap(partial(structure, board))(after)
+        there = jax.vmap(partial(find_structure, board))(after)
         behind = jax.vmap(partial(table_value, table))(there.quiet)
         worth = -whole_value(there, behind, declines(there, behind))
         equal = worth == -jax.vmap(partial(table_value, table))(after)
@@ -65,7 +65,9 @@ def test_the_best_quiet_move_has_the_value_of_the_position():
             jnp.all(drawn | stands),
         )
 
-    is_quiet = jax.jit(jax.vmap(lambda code: structure(board, drawn_in(board, code)).taken == 0))
+    is_quiet = jax.jit(
+        jax.vmap(lambda code: find_structure(board, drawn_in(board, code)).taken == 0)
+    )
     firsts = range(0, 1 << board.num_edges, CHUNK)
     quiet = np.concatenate([i + np.flatnonzero(is_quiet(jnp.arange(i, i + CHUNK))) for i in firsts])
     quiet = np.concatenate([quiet, np.full(-len(quiet) % CHUNK, quiet[0])])  # pad to whole chunks
@@ -81,9 +83,9 @@ def test_the_value_follows_from_the_quiet_position():
     @jax.jit
     @jax.vmap
     def values(drawn):
-        found = structure(board, drawn)
-        value = table_value(table, found.quiet)
-        return whole_value(found, value, declines(found, value)), table_value(table, drawn)
+        structure = find_structure(board, drawn)
+        value = table_value(table, structure.quiet)
+        return whole_value(structure, value, declines(structure, value)), table_value(table, drawn)
 
     np.testing.assert_array_equal(*values(random_boards(board, 2000)))
 
@@ -96,17 +98,22 @@ def test_one_edge_stands_for_each_chain_and_loop():
     @jax.jit
     @jax.vmap
     def look(drawn):
-        found = structure(board, structure(board, drawn).quiet)
-        there = jax.vmap(partial(structure, board))(after_each_edge(board, found.quiet))
-        return found, quiet_moves(board, found), equivalence(board, found).canonical, there
+        structure = find_structure(board, find_structure(board, drawn).quiet)
+        there = jax.vmap(partial(find_structure, board))(after_each_edge(board, structure.quiet))
+        return (
+            structure,
+            quiet_moves(board, structure),
+            equivalence(board, structure).canonical,
+            there,
+        )
 
-    found, moves, canonical, there = jax.device_get(look(random_boards(board, 300, least=0.3)))
+    structure, moves, canonical, there = jax.device_get(look(random_boards(board, 300, least=0.3)))
     choice = np.select([there.declined == 0, there.declined == 4], [0, 1], 2)
-    for i in range(len(found.quiet)):
-        first, length = found.first[i].ravel(), found.length[i].ravel()
+    for i in range(len(structure.quiet)):
+        first, length = structure.first[i].ravel(), structure.length[i].ravel()
         chains = np.unique(first[length > 0])
-        assert moves[i].sum() == found.safe[i].sum() + len(chains)
-        for edge in np.flatnonzero(~found.quiet[i]):
+        assert moves[i].sum() == structure.safe[i].sum() + len(chains)
+        for edge in np.flatnonzero(~structure.quiet[i]):
             one = canonical[i, edge]
             chain, its = (
                 {first[b] for b, sides in enumerate(boxes) if e in sides and length[b]}
@@ -126,10 +133,10 @@ def test_weights_are_spread_over_equal_edges_by_symmetry_and_folded_back():
     @jax.jit
     @jax.vmap
     def there_and_back(drawn, weights):
-        found = structure(board, drawn)
-        weights = jnp.where(quiet_moves(board, found), weights, 0)
-        shared = spread(board, found, weights)
-        return weights, shared, fold(board, found, shared), found.quiet
+        structure = find_structure(board, drawn)
+        weights = jnp.where(quiet_moves(board, structure), weights, 0)
+        shared = spread(board, structure, weights)
+        return weights, shared, fold(board, structure, shared), structure.quiet
 
     weights, shared, folded, quiet = there_and_back(drawn, weights)
     np.testing.assert_allclose(folded, weights, rtol=1e-5)
@@ -145,11 +152,11 @@ def test_decisions_about_free_boxes_are_carried_out_edge_by_edge():
     look = analyse(board)
     choose = jax.jit(jax.vmap(partial(closing_edge, board)))
     drawn = random_boards(board, 400, least=0.4)
-    found = look(drawn)
+    structure = look(drawn)
     for decline in (False, True):
-        open_now = np.asarray((found.declined if decline else found.taken) > 0)
+        open_now = np.asarray((structure.declined if decline else structure.taken) > 0)
         boards, still = np.asarray(drawn)[open_now].copy(), np.ones(open_now.sum(), bool)
-        start = jax.tree.map(lambda x, keep=open_now: np.asarray(x)[keep], found)
+        start = jax.tree.map(lambda x, keep=open_now: np.asarray(x)[keep], structure)
         closed = np.zeros(len(boards), int)
         while still.any():
             now = look(boards)
@@ -177,9 +184,9 @@ def test_games_have_the_decisions_they_can_have():
         def decide(carry):
             drawn, key, count = carry
             key, own = jax.random.split(key)
-            moves = quiet_moves(board, structure(board, drawn))
+            moves = quiet_moves(board, find_structure(board, drawn))
             edge = jax.random.categorical(own, jnp.where(moves, 0.0, -jnp.inf))
-            opened = structure(board, drawn | (jnp.arange(board.num_edges) == edge))
+            opened = find_structure(board, drawn | (jnp.arange(board.num_edges) == edge))
             return opened.quiet, key, count + 1
 
         start = (jnp.zeros(board.num_edges, bool), key, 0)

@@ -12,7 +12,7 @@ from compiled import analyse
 from referee import boxes_of
 
 from jaxzero.game import DotsAndBoxes, automorphisms, box_sides, box_sides_table
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import find_structure
 from jaxzero.network.features import (
     BOX_CLASSES,
     EDGE_CLASSES,
@@ -25,7 +25,7 @@ from jaxzero.network.features import (
     structure_planes,
     unpack_planes,
 )
-from jaxzero.network.heads import margin_mask
+from jaxzero.heads import margin_mask
 
 
 def boards(board: DotsAndBoxes, count: int) -> np.ndarray:
@@ -117,7 +117,7 @@ def test_symmetric_boards_have_symmetric_inputs():
     @jax.jit
     @jax.vmap
     def look(drawn):
-        seen = structure_features(board, drawn, structure(board, drawn))
+        seen = structure_features(board, drawn, find_structure(board, drawn))
         raw = unpack_planes(board_planes(board, drawn), len(PLANES)).astype(float)
         edges = edges_from_planes(board, jnp.stack([raw[..., 0:2], raw[..., 2:4]]))
         parts = seen.boxes, seen.joined, seen.lengths[..., None], raw[:3, :3, 4:]

@@ -14,7 +14,7 @@ from compiled import any_params, apply
 
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes, State
-from jaxzero.network.heads import HEADS
+from jaxzero.heads import HEADS
 from jaxzero.network.layers import Conv3x3, convolution_form, greatest
 from jaxzero.network.network import (
     IMPOSSIBLE,

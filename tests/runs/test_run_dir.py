@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.config import save_config
+from jaxzero.runs.run_dir import save_config
 from jaxzero.errors import InputError
 from jaxzero.runs.run_dir import (
     OF_TRAINING,

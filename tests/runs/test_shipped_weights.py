@@ -13,7 +13,7 @@ from jaxzero.errors import InputError
 from jaxzero.measure.evaluator import measure_weights
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
-from jaxzero.network.heads import HEADS
+from jaxzero.heads import HEADS
 from jaxzero.players.players import make_player
 from jaxzero.runs.run_dir import shipped_file, shipped_names
 from jaxzero.runs.weights import (

@@ -13,7 +13,7 @@ from quiet_referee import HASHED
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import find_structure
 from jaxzero.players.choosing import by_search, choose
 from jaxzero.search import plain_game, quiet_game
 from jaxzero.search.rounds import rounds_of
@@ -182,7 +182,7 @@ def test_every_node_is_worth_its_first_value_and_its_moves(searched):
 
 def test_priors_of_edges_that_are_one_move_count_together():
     board, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
-    found, logits = structure(board, state.drawn), np.where(state.drawn, -1e9, 0.0)
+    found, logits = find_structure(board, state.drawn), np.where(state.drawn, -1e9, 0.0)
     folded = np.asarray(jax.jit(partial(quiet_game.prior, board))(found, logits))
     moves = np.asarray(quiet_game.legal(board, found))
     np.testing.assert_allclose(np.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)

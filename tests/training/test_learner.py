@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxzero.cli import load_config
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations
-from jaxzero.network.heads import HEADS, heads_of
+from jaxzero.heads import HEADS, heads_of
 from jaxzero.network.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (

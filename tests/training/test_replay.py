@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxzero.config import NetworkConfig
-from jaxzero.network.heads import heads_of
+from jaxzero.heads import heads_of
 from jaxzero.training import replay as replay_module
 from jaxzero.training.replay import Replay, empty_replay, relayout
 from jaxzero.training.targets import Positions

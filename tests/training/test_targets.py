@@ -9,7 +9,7 @@ import pytest
 
 from jaxzero.cli import load_config
 from jaxzero.config import SelfplayConfig
-from jaxzero.network.heads import HEADS, Decisions, heads_of, possible_margin, totals
+from jaxzero.heads import HEADS, Decisions, heads_of, possible_margin, totals
 from jaxzero.training.targets import label
 
 EDGES, KEY = 12, jax.random.key(0)

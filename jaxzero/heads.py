@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config, NetworkConfig, SelfplayConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed
-from jaxzero.game.structure import first_boxes, structure
+from jaxzero.game.structure import find_structure, first_boxes
 
 LONG = 3  # boxes; the side that must open a chain this long loses control of the game
 CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
@@ -191,9 +191,9 @@ def safe_end_label(
 
 def long_chains(board: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Count chains and loops of at least `LONG` boxes; return also whether any edge is safe."""
-    found = structure(board, drawn)
-    count = jnp.sum(first_boxes(found) & (found.length >= LONG), dtype=jnp.int32)
-    return jnp.minimum(count, CHAIN_CLASSES - 1), jnp.any(found.safe)
+    structure = find_structure(board, drawn)
+    count = jnp.sum(first_boxes(structure) & (structure.length >= LONG), dtype=jnp.int32)
+    return jnp.minimum(count, CHAIN_CLASSES - 1), jnp.any(structure.safe)
 
 
 def safe_end_losses(

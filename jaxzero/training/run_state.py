@@ -1,12 +1,9 @@
-"""Progress of a run: how it starts, is saved, and resumes."""
+"""The state of a run: how it starts, is saved, and resumes."""
 
 from dataclasses import asdict
 from typing import NamedTuple
 
-import chex
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from jaxzero.config import Config, plan
 from jaxzero.errors import InputError, RunError
@@ -16,55 +13,46 @@ from jaxzero.runs.resize import fits_all_boards, resize_params
 from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
 from jaxzero.training.devices import assert_replicated, local_copy, replicate, shard, shard_actor
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
-from jaxzero.training.learner import Learner, init_learner
+from jaxzero.training.learner import Learner, Schedule, init_learner, schedule_of
 from jaxzero.training.processes import gather, on_first
 from jaxzero.training.replay import relayout
 
 
-class Progress(NamedTuple):
-    """State of a run and totals so far."""
+class RunState(NamedTuple):
+    """The arrays of a run on the devices, and totals so far."""
 
     learner: Learner
     actor: Actor
-    playing: chex.ArrayTree | None = None  # weights that the gate let through last; None: no gate
     iteration: int = 0  # iterations so far, as in the learner; this copy needs no transfer
     minutes: float = 0.0  # of self-play and learning, earlier starts of the run included
     games: int = 0
     evaluations: int = 0  # of the network in these games
 
-    @property
-    def playing_params(self) -> chex.ArrayTree:
-        """The weights that play: without a gate the newest."""
-        return self.learner.params if self.playing is None else self.playing
+    def progress(self, config: Config) -> float:
+        """Return the progress of the run: 0 at its start, 1 at its end."""
+        return config.progress(self.iteration, self.minutes)
 
-    def fraction_done(self, config: Config) -> float:
-        """Return the fraction of the run that is done, 0 to 1."""
-        return config.fraction_done(self.iteration, self.minutes)
-
-    def next_span(self, config: Config) -> np.ndarray:
-        """Return the fraction that is done before and after the next iteration: [2] float32.
+    def next_schedule(self, config: Config) -> Schedule:
+        """Return the schedule of the next iteration.
 
         The duration of the next iteration is not known yet: the mean of the earlier ones replaces
-        it. Without a time limit the fractions are exact.
+        it. Without a time limit the progress is exact.
         """
         mean = self.minutes / self.iteration if self.iteration else 0.0
-        after = config.fraction_done(self.iteration + 1, self.minutes + mean)
-        return np.array([self.fraction_done(config), after], np.float32)
+        after = config.progress(self.iteration + 1, self.minutes + mean)
+        return schedule_of(config.learner, (self.progress(config), after))
 
 
-def start_progress(
+def start_run(
     config: Config, network: Network, devices: list[jax.Device], initial: LoadedAgent | None
-) -> Progress:
+) -> RunState:
     """Return a run with an empty replay and fresh weights, or the weights of `initial` that fit."""
-    learner, playing = init_learner(network, config), None
+    learner = init_learner(network, config)
     if initial is not None:
-        found = transfer(fitted(network, initial), learner.params)
-        learner = learner._replace(params=found.params)
-        print(f"weights       {found.taken} of {found.arrays} arrays taken over, the rest is fresh")
-    if config.evaluation.gate_threshold:
-        playing = jax.tree.map(jnp.copy, learner.params)  # the learner is donated
-    actor = _empty_actor(config, devices)
-    return Progress(replicate(learner, devices), actor, replicate(playing, devices))
+        merged = transfer(fitted(network, initial), learner.params)
+        learner = learner._replace(params=merged.params)
+        print(f"weights       {merged.taken} of {merged.arrays} arrays taken over, the rest fresh")
+    return RunState(replicate(learner, devices), _empty_actor(config, devices))
 
 
 def refuse_misfit(network: Network, initial: LoadedAgent) -> None:
@@ -73,7 +61,7 @@ def refuse_misfit(network: Network, initial: LoadedAgent) -> None:
         raise InputError("weights: no array of theirs fits this network")
 
 
-def fitted(network: Network, initial: LoadedAgent) -> chex.ArrayTree:
+def fitted(network: Network, initial: LoadedAgent) -> dict:
     """Return the initial weights for the board of a network; empty if none has a use there."""
     source, params = initial.agent.network, initial.agent.params
     if source.config.trunk != network.config.trunk:
@@ -85,31 +73,28 @@ def fitted(network: Network, initial: LoadedAgent) -> chex.ArrayTree:
     return resize_params(source, source.clone(board=network.board), params)
 
 
-def save_progress(config: Config, progress: Progress, checkpoints: Checkpoints) -> None:
+def save_run(config: Config, state: RunState, checkpoints: Checkpoints) -> None:
     """Start an asynchronous save. Raises: FloatingPointError if numbers are not finite."""
-    assert_replicated((progress.learner, progress.playing))
+    assert_replicated(state.learner)
     record = {
         "config": asdict(config),
-        "minutes": progress.minutes,
-        "games": progress.games,
-        "evaluations": progress.evaluations,
+        "minutes": state.minutes,
+        "games": state.games,
+        "evaluations": state.evaluations,
     }
-    learner, playing = local_copy((progress.learner, progress.playing))
-    replay = progress.actor.replay if config.save_replay else None
-    checkpoints.save(progress.iteration, learner, replay, record, playing)
+    replay = state.actor.replay if config.save_replay else None
+    checkpoints.save(state.iteration, local_copy(state.learner), replay, record)
 
 
-def resume_progress(
+def resume_run(
     config: Config, network: Network, devices: list[jax.Device], checkpoints: Checkpoints
-) -> Progress:
+) -> RunState:
     """Return a run as its newest good checkpoint saved it. Raises: InputError, RunError.
 
     If the number of devices or games has changed, the replay gets a new layout.
     """
     shapes = input_shapes(config, network, len(devices))
-    learner, replay, record, playing = checkpoints.restore_newest(
-        shapes.learner, shapes.actor.replay
-    )
+    learner, replay, record = checkpoints.restore_newest(shapes.learner, shapes.actor.replay)
     iteration = int(learner.iteration)
     if (gather([iteration]) != iteration).any():
         raise RunError(
@@ -121,19 +106,13 @@ def resume_progress(
         print("replay        not saved: it starts empty")
         actor = _empty_actor(config, devices)
     else:
-        block = plan(config).positions // len(devices)
-        moved = relayout(replay, shapes.actor.replay, block)
+        moved = relayout(replay, shapes.actor.replay, plan(config, len(devices)).positions)
         if moved is not replay:
             before, after = (int(ring.size.sum()) for ring in (replay, moved))
             print(f"replay        {after:,} of {before:,} saved positions kept")
         actor = Actor(shard(moved, devices))
-    if not config.evaluation.gate_threshold:
-        playing = None
-    elif playing is None:  # the gate is new
-        playing = jax.tree.map(np.copy, learner.params)
     totals = (record[name] for name in ("minutes", "games", "evaluations"))
-    learner, playing = replicate((learner, playing), devices)
-    return Progress(learner, actor, playing, iteration, *totals)
+    return RunState(replicate(learner, devices), actor, iteration, *totals)
 
 
 def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
