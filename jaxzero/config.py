@@ -76,10 +76,6 @@ class NetworkConfig:
 
     def __post_init__(self):
         check_types(self, "network")
-        for name in ("attention_heads", "safe_end"):
-            if getattr(self, name) and self.trunk != "conv":
-                value = getattr(self, name)
-                raise InputError(f"network.{name}: {value} needs network.trunk conv, not dense")
         if self.attention_heads and self.channels % self.attention_heads:
             raise InputError(
                 f"network.attention_heads: {self.attention_heads} does not divide "

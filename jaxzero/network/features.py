@@ -215,9 +215,9 @@ def structure_planes(board: DotsAndBoxes, features: StructureFeatures) -> jax.Ar
 
 
 class CountCode(NamedTuple):
-    """The code of a count over the whole board: one bit per value, and with `odd` one for odd."""
+    """The code of a count: one-hot over `values`, with `odd` plus a parity bit."""
 
-    values: range  # counts outside the range have the bit of the nearest value
+    values: range  # counts outside the range count as the nearest value
     odd: bool = True
     counts: int = 1  # number of consecutive counts with this code
 
@@ -226,8 +226,28 @@ class CountCode(NamedTuple):
         return len(self.values) + self.odd
 
 
-def count_codes(board: DotsAndBoxes) -> dict[str, CountCode]:
-    """Return the code of each count, in order.
+class Counts(NamedTuple):
+    """Counts over the whole board of one position, or their codes."""
+
+    boxes_taken: jax.Array | CountCode  # [] int32
+    boxes_declined: jax.Array | CountCode  # [] int32
+    open_boxes: jax.Array | CountCode  # [] int32
+    boxes_with_three_open_sides: jax.Array | CountCode  # [] int32
+    boxes_with_four_open_sides: jax.Array | CountCode  # [] int32
+    safe_edges: jax.Array | CountCode  # [] int32
+    chains_by_length: jax.Array | CountCode  # [lengths] int32
+    loops_by_length: jax.Array | CountCode  # [lengths of loops] int32
+    long_chains: jax.Array | CountCode  # [] int32
+    control: jax.Array | CountCode  # [] int32, boxes that the side in control wins by it
+    moves_left: jax.Array | CountCode  # [] int32
+    chains_without_joint: jax.Array | CountCode  # [lengths] int32
+    chains_with_one_joint: jax.Array | CountCode  # [shorter lengths] int32
+    chains_with_two_joints: jax.Array | CountCode  # [shorter lengths] int32
+    control_without_joints: jax.Array | CountCode  # [] int32
+
+
+def count_codes(board: DotsAndBoxes) -> Counts:
+    """Return the code of each count.
 
     A change here changes the inputs of every trunk, so weights trained before no longer fit.
     """
@@ -238,23 +258,23 @@ def count_codes(board: DotsAndBoxes) -> dict[str, CountCode]:
     boxes = board.num_boxes
     longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
     control = CountCode(range(-CONTROL, CONTROL + 1), odd=False)
-    return {
-        "boxes taken": CountCode(range(boxes + 1), odd=False),
-        "boxes declined": CountCode(range(0, 5, 2), odd=False),
-        "open boxes": up_to(boxes),
-        "boxes with three open sides": up_to(boxes),
-        "boxes with four open sides": up_to(boxes),
-        "safe edges": up_to(board.num_edges),
-        "chains by length": up_to(MAX_CHAINS, longest),
-        "loops by length": up_to(MAX_LOOPS, len(LOOPS)),
-        "long chains": up_to(MAX_LONG),
-        "control": control,
-        "moves left": up_to(fewest_decisions(board)),
-        "chains without a joint": up_to(MAX_CHAINS, longest),
-        "chains with one joint": up_to(MAX_JOINED, longest_joined),
-        "chains with two joints": up_to(MAX_JOINED, longest_joined),
-        "control without joints": control,
-    }
+    return Counts(
+        boxes_taken=CountCode(range(boxes + 1), odd=False),
+        boxes_declined=CountCode(range(0, 5, 2), odd=False),
+        open_boxes=up_to(boxes),
+        boxes_with_three_open_sides=up_to(boxes),
+        boxes_with_four_open_sides=up_to(boxes),
+        safe_edges=up_to(board.num_edges),
+        chains_by_length=up_to(MAX_CHAINS, longest),
+        loops_by_length=up_to(MAX_LOOPS, len(LOOPS)),
+        long_chains=up_to(MAX_LONG),
+        control=control,
+        moves_left=up_to(fewest_decisions(board)),
+        chains_without_joint=up_to(MAX_CHAINS, longest),
+        chains_with_one_joint=up_to(MAX_JOINED, longest_joined),
+        chains_with_two_joints=up_to(MAX_JOINED, longest_joined),
+        control_without_joints=control,
+    )
 
 
 def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
@@ -262,12 +282,12 @@ def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
 
     A count that `source` cannot code, such as 30 open boxes on a board of 25, maps to its largest.
     """
-    rows, first, wanted = [], 0, count_codes(target)
-    for name, code in count_codes(source).items():
+    rows, first = [], 0
+    for code, wanted in zip(count_codes(source), count_codes(target), strict=True):
         largest = len(code.values) - 1
-        for count in range(wanted[name].counts):
+        for count in range(wanted.counts):
             begin = first + min(count, code.counts - 1) * code.bits
-            rows += [begin + min(i, largest) for i in range(len(wanted[name].values))]
+            rows += [begin + min(i, largest) for i in range(len(wanted.values))]
             rows += [begin + largest + 1] * code.odd
         first += code.counts * code.bits
     return np.array(rows)
@@ -281,7 +301,7 @@ def _counts(board: DotsAndBoxes, structure: Structure) -> jax.Array:
     boxes; every edge that later closes two boxes adds a move.
     """
     codes = count_codes(board)
-    longest = codes["chains by length"].counts
+    longest = codes.chains_by_length.counts
     starts = first_boxes(structure)
     loop_kind = jnp.clip((structure.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
     chain_kind = structure.joined * longest + jnp.minimum(structure.length, longest) - 1
@@ -301,27 +321,27 @@ def _counts(board: DotsAndBoxes, structure: Structure) -> jax.Array:
     safe, undrawn = jnp.sum(jnp.stack([structure.safe, ~structure.quiet]), axis=1, dtype=jnp.int32)
     by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
     chains = jnp.sum(by_joints, axis=0, dtype=jnp.int32)
-    last = codes["chains with one joint"].counts - 1
+    last = codes.chains_with_one_joint.counts - 1
     # Longer chains count as the longest.
     longer = jnp.sum(by_joints[1:, last:], axis=1, dtype=jnp.int32, keepdims=True)
     joined = jnp.concatenate([by_joints[1:, :last], longer], axis=1)
-    counts = {
-        "boxes taken": structure.taken,
-        "boxes declined": structure.declined,
-        "open boxes": boxes[0],
-        "boxes with three open sides": boxes[1],
-        "boxes with four open sides": boxes[2],
-        "safe edges": safe,
-        "chains by length": chains,
-        "loops by length": loops,
-        "long chains": jnp.sum(chains[2:], dtype=jnp.int32),
-        "control": control[0],
-        "moves left": undrawn - boxes[0],
-        "chains without a joint": by_joints[0],
-        "chains with one joint": joined[0],
-        "chains with two joints": joined[1],
-        "control without joints": control[1],
-    }
+    counts = Counts(
+        boxes_taken=structure.taken,
+        boxes_declined=structure.declined,
+        open_boxes=boxes[0],
+        boxes_with_three_open_sides=boxes[1],
+        boxes_with_four_open_sides=boxes[2],
+        safe_edges=safe,
+        chains_by_length=chains,
+        loops_by_length=loops,
+        long_chains=jnp.sum(chains[2:], dtype=jnp.int32),
+        control=control[0],
+        moves_left=undrawn - boxes[0],
+        chains_without_joint=by_joints[0],
+        chains_with_one_joint=joined[0],
+        chains_with_two_joints=joined[1],
+        control_without_joints=control[1],
+    )
     return encode(codes, counts)
 
 
@@ -341,20 +361,20 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     return counts.astype(jnp.int32).ravel()[:kinds]
 
 
-def encode(codes: dict[str, CountCode], counts: dict[str, jax.Array]) -> jax.Array:
+def encode(codes: Counts, counts: Counts) -> jax.Array:
     """Code the counts of one position, [] or [counts of the code] each: [C] bool.
 
     One operation codes all bits, because every operation adds compile time.
     """
     numbers, values, odd, least, most = [], [], [], [], []
-    for code in codes.values():
+    for code in codes:
         for _ in range(code.counts):
             numbers += [len(least)] * code.bits
             values += [*code.values, *[0] * code.odd]
             odd += [False] * len(code.values) + [True] * code.odd
             least.append(code.values[0])
             most.append(code.values[-1])
-    count = jnp.concatenate([jnp.atleast_1d(counts[name]) for name in codes])
+    count = jnp.concatenate([jnp.atleast_1d(count) for count in counts])
     chex.assert_shape(count, (len(least),), custom_message="counts")
     near = jnp.clip(count, np.array(least, np.int32), np.array(most, np.int32))
     rows = np.array(numbers, np.int32)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, find_structure
 from jaxzero.heads import Head, heads_of, is_last_layer, margin_bins
@@ -38,10 +39,15 @@ Logits = tuple[jax.Array, dict[str, jax.Array]]  # [B, A] of the edges; [B, K] o
 
 
 class Trunk(NamedTuple):
-    """The inputs of a trunk and its layers. The layers are called inside a module."""
+    """A trunk: its inputs, its layers, and what it can do. The layers are called in a module."""
 
     inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
-    layers: Callable[..., Outputs]  # (game, config, platform, *inputs)
+    layers: Callable[..., Outputs]  # (board, config, platform, *inputs)
+    options: frozenset[str] = frozenset()  # optional settings of the network that it takes
+    fits_all_boards: bool = False  # without attention, which has an embedding of the grid
+    convolves: bool = False
+    # Positions per step of the gradient on a CPU, so that activations stay in its cache; 0: all.
+    cpu_chunk: int = 0
 
 
 def dense(board: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Outputs:
@@ -86,7 +92,14 @@ def conv(
 
 POOLING_EVERY = 3  # blocks; local layers need summaries of the board to count chains
 TRUNKS = {
-    "conv": Trunk(grid_inputs, conv),
+    "conv": Trunk(
+        grid_inputs,
+        conv,
+        options=frozenset(["attention_heads", "safe_end"]),
+        fits_all_boards=True,
+        convolves=True,
+        cpu_chunk=64,
+    ),
     "dense": Trunk(edge_inputs, dense),
 }
 
@@ -130,9 +143,19 @@ class Network(nn.Module):
     head_names: tuple[str, ...] | None = None  # those its weights have; None: all that are on
 
     def __post_init__(self):
+        for name in ("attention_heads", "safe_end"):
+            value = getattr(self.config, name)
+            if value and name not in self.trunk.options:
+                raise InputError(
+                    f"network.{name}: {value} does not fit network.trunk {self.config.trunk}"
+                )
         if self.head_names is None:  # a head that is added later belongs to other networks
             self.head_names = tuple(heads_of(self.config))
         super().__post_init__()
+
+    @property
+    def trunk(self) -> Trunk:
+        return TRUNKS[self.config.trunk]
 
     @property
     def heads(self) -> dict[str, Head]:
@@ -160,13 +183,12 @@ class Network(nn.Module):
             structure = None
         elif structure is None:
             structure = jax.vmap(partial(find_structure, self.board))(drawn)
-        return TRUNKS[self.config.trunk].inputs(self.board, drawn, structure, self.dtype)
+        return self.trunk.inputs(self.board, drawn, structure, self.dtype)
 
     @nn.compact
     def layers(self, *inputs: jax.Array) -> Logits:
         """Return the logits of positions from their inputs."""
-        layers = TRUNKS[self.config.trunk].layers
-        policy, summary = layers(self.board, self.config, self.platform, *inputs)
+        policy, summary = self.trunk.layers(self.board, self.config, self.platform, *inputs)
         return policy, {
             name: nn.Dense(head.size(self.board), dtype=jnp.float32, name=name)(summary)
             for name, head in self.heads.items()

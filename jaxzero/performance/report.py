@@ -26,9 +26,10 @@ from jaxzero.performance.timing import (
     seconds_per_call,
 )
 from jaxzero.runs.summary import Work
-from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, schedule_of, update
+from jaxzero.training.learner import Learner, init_learner, schedule_of, update
 
 Result = dict[str, Any]
+COUNTED = 64  # samples of an update whose operations are counted
 
 
 def describe(config: Config, devices: list[jax.Device]) -> Result:
@@ -49,7 +50,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
         "config": asdict(config),
         "parameters": count_params(learner.params),
         "compute_dtype": network.dtype.name,
-        "convolution": form if network.config.trunk == "conv" else None,
+        "convolution": form if network.trunk.convolves else None,
     }
 
 
@@ -61,7 +62,7 @@ def count_flops(config: Config, learner: Learner) -> dict[str, float]:
     """
     # One step of the gradient on a CPU: the body of a loop would count only once. In bfloat16 its
     # convolution is a plain product of shifted slices.
-    count = CPU_CHUNK
+    count = COUNTED
     settings = replace(config.network, compute_dtype="bfloat16")
     network = Network(config.game.board, settings, platform="cpu")
     positions = jax.eval_shape(partial(random_positions, network, count))

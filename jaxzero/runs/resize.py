@@ -37,7 +37,7 @@ def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> Do
 
 def fits_all_boards(network: Network) -> bool:
     """Return whether a network can play boards that it was not trained on."""
-    return network.config.trunk == "conv" and not network.config.attention_heads
+    return network.trunk.fits_all_boards and not network.config.attention_heads
 
 
 def resize(agent: Agent, board: DotsAndBoxes, option: str) -> Agent:

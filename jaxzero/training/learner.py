@@ -22,9 +22,6 @@ from jaxzero.training.targets import Positions, policy_entropy
 # that all logits share. The constant drifts, and bfloat16 cannot tell large logits apart.
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
 LOGIT_SIZE_WEIGHT, MAX_SIZE = 1e-4, 1e3
-# Positions per step of the gradient on a CPU: the activations of conv then stay in its cache. Dense
-# layers have few activations and large weights.
-CPU_CHUNK = 64
 
 
 class Learner(NamedTuple):
@@ -134,16 +131,17 @@ def mean_gradient(
     """Return the gradient of the loss of a batch, shaped as `params`, and the parts of the loss.
 
     With `axis_name` both are means over the batches of all devices. A CPU processes a batch in
-    steps of `CPU_CHUNK` positions if this number divides the batch and the trunk is not dense.
+    steps of `cpu_chunk` positions of the trunk if this number divides the batch.
     """
     known = known_fractions(network, batch)
     if axis_name is not None:
         known = jax.lax.pmean(known, axis_name)
     gradient_of = jax.grad(partial(loss, network), has_aux=True)
-    size, dense = len(batch.drawn), network.config.trunk == "dense"
+    size = len(batch.drawn)
+    chunk = network.trunk.cpu_chunk or size
 
     def in_steps(params: chex.ArrayTree, batch: Positions, known: jax.Array) -> tuple:
-        chunks = jax.tree.map(lambda leaf: leaf.reshape(-1, CPU_CHUNK, *leaf.shape[1:]), batch)
+        chunks = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), batch)
         first = jax.tree.map(lambda leaf: leaf[0], chunks)
         shapes = jax.eval_shape(gradient_of, params, first, known)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
@@ -152,9 +150,9 @@ def mean_gradient(
             return jax.tree.map(jnp.add, total, gradient_of(params, chunk, known)), None
 
         total, _ = jax.lax.scan(add, zeros, chunks)
-        return jax.tree.map(lambda leaf: leaf * (CPU_CHUNK / size), total)
+        return jax.tree.map(lambda leaf: leaf * (chunk / size), total)
 
-    if network.platform != "cpu" or dense or size % CPU_CHUNK:
+    if network.platform != "cpu" or chunk == size or size % chunk:
         mean = gradient_of(params, batch, known)
     else:
         mean = in_steps(params, batch, known)
