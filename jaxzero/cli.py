@@ -224,6 +224,7 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
     130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
     """
     set_handler(interrupt)
+    sys.excepthook = _report_unexpected
     logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the errors that it raises
     try:
         with no_signal_lost():
@@ -250,6 +251,12 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
         code = _report(f"error: out of memory ({str(error)[:80]}): {memory_advice()}", 1)
     # At once: a compiler in another thread would hold the process for a minute, or abort it.
     end_now(code)
+
+
+def _report_unexpected(kind: type, error: BaseException, *trace: object) -> None:
+    """Print a traceback, except of writes that go on while a failed checkpoint is reported."""
+    if str(error) != "Event loop is closed":
+        sys.__excepthook__(kind, error, *trace)
 
 
 def _report(line: str, code: int) -> int:
