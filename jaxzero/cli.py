@@ -21,7 +21,7 @@ from jsonargparse.typing import NonNegativeInt
 from jaxzero.config import BoardSide, Config, build_config, config_of_file
 from jaxzero.errors import InputError, RunError
 from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
-from jaxzero.host.interrupts import end_now, interrupt, no_signal_lost, set_handler
+from jaxzero.host.interrupts import dropped_exceptions, end_now, interrupt, set_handler
 from jaxzero.runs.run_dir import run_folder
 
 if TYPE_CHECKING:
@@ -217,6 +217,7 @@ def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> Non
             raise InputError(f"--{name} {reason}")
 
 
+@dropped_exceptions()
 def run_script(main: Callable[[list[str]], None]) -> NoReturn:
     """Run a script's main on the command line, then end the process.
 
@@ -224,11 +225,9 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
     130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
     """
     set_handler(interrupt)
-    sys.excepthook = _report_unexpected
     logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the errors that it raises
     try:
-        with no_signal_lost():
-            main(sys.argv[1:])
+        main(sys.argv[1:])
         code = 0
     except SystemExit as end:
         code = end.code or 0
@@ -251,12 +250,6 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
         code = _report(f"error: out of memory ({str(error)[:80]}): {memory_advice()}", 1)
     # At once: a compiler in another thread would hold the process for a minute, or abort it.
     end_now(code)
-
-
-def _report_unexpected(kind: type, error: BaseException, *trace: object) -> None:
-    """Print a traceback, except of writes that go on while a failed checkpoint is reported."""
-    if str(error) != "Event loop is closed":
-        sys.__excepthook__(kind, error, *trace)
 
 
 def _report(line: str, code: int) -> int:

@@ -41,8 +41,8 @@ def leave_terminal(number: int) -> None:
 
 
 @contextmanager
-def no_signal_lost() -> Iterator[None]:
-    """Send a signal again if the KeyboardInterrupt of its handler is dropped in this block.
+def dropped_exceptions() -> Iterator[None]:
+    """Send a signal again if Python drops the KeyboardInterrupt of its handler in this block.
 
     Python drops exceptions in callbacks of the garbage collector and of weak references, and in
     `__del__`. jax has such a callback, which runs often while programs are traced.
@@ -54,7 +54,8 @@ def no_signal_lost() -> Iterator[None]:
 
     def hook(dropped: Any) -> None:
         if not isinstance(dropped.exc_value, KeyboardInterrupt):
-            return before(dropped)
+            # Writes of orbax that go on after one of them has failed and is reported.
+            return None if str(dropped.exc_value) == "Event loop is closed" else before(dropped)
         number = (dropped.exc_value.args or (signal.SIGINT,))[0]
         # Later: here its exception would be dropped again.
         timer = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main_thread, number))
