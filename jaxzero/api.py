@@ -23,6 +23,7 @@ from jaxzero.game import DotsAndBoxes, drawn_of
 from jaxzero.game.text import to_python
 from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
+from jaxzero.host.interrupts import dropped_exceptions
 from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.network.network import Agent
 from jaxzero.play.analysis import Analysis, analyse
@@ -89,6 +90,7 @@ class Engine:
         simulations = _number("simulations", simulations, NonNegativeInt)
         return self._choose(self._boards(positions), simulations)[1]
 
+    @dropped_exceptions()
     @usual_types()
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
@@ -116,6 +118,7 @@ class Engine:
             raise InputError(f"position: no edge is left on a {self.board} board")
         return boards
 
+    @dropped_exceptions()
     @usual_types()
     def _choose(
         self, boards: Sequence[np.ndarray], simulations: int
@@ -213,6 +216,7 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
     return build_config(content)
 
 
+@dropped_exceptions()
 @usual_types()
 def train(
     config: Config | str | PathLike[str],

@@ -21,7 +21,7 @@ from jsonargparse.typing import NonNegativeInt
 from jaxzero.config import BoardSide, Config, build_config, config_of_file
 from jaxzero.errors import InputError, RunError
 from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
-from jaxzero.host.interrupts import end_now
+from jaxzero.host.interrupts import dropped_exceptions, end_now, interrupt, set_handler
 from jaxzero.runs.run_dir import run_folder
 
 if TYPE_CHECKING:
@@ -217,13 +217,14 @@ def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> Non
             raise InputError(f"--{name} {reason}")
 
 
+@dropped_exceptions()
 def run_script(main: Callable[[list[str]], None]) -> NoReturn:
     """Run a script's main on the command line, then end the process.
 
     An error is one line. The exit code is 2 for bad input, 1 for other causes such as a full disk,
-    130 after Ctrl-C and 143 after SIGTERM.
+    130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    set_handler(interrupt)
     logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the errors that it raises
     try:
         main(sys.argv[1:])
@@ -231,6 +232,7 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
     except SystemExit as end:
         code = end.code or 0
     except KeyboardInterrupt as stop:
+        set_handler(signal.SIG_IGN)  # it stops already
         code = _report("Stopped.", 128 + (stop.args or (signal.SIGINT,))[0])
     except InputError as error:
         code = _report(f"error: {error}", 2)
@@ -248,10 +250,6 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
         code = _report(f"error: out of memory ({str(error)[:80]}): {memory_advice()}", 1)
     # At once: a compiler in another thread would hold the process for a minute, or abort it.
     end_now(code)
-
-
-def _interrupt(number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt(number)
 
 
 def _report(line: str, code: int) -> int:

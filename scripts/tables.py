@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from jaxzero.cli import run_script, script_parser
+from jaxzero.host.files import new_figure
 
 ROOT = Path(__file__).parents[1]
 RESULTS, WEIGHTS, PAGE = ROOT / "docs/results", ROOT / "jaxzero/weights", ROOT / "docs/results.md"
@@ -98,7 +97,7 @@ def boards_table(matches: list[dict]) -> list[list[str]]:
 
 def draw(path: Path) -> None:
     """Plot the wrong moves of the shipped 4x4 and 5x5 by undrawn edges."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = new_figure(figsize=(7, 4), layout="constrained")
     axis = figure.add_subplot()
     for color, (label, player, shares) in zip(range(4), lines(), strict=True):
         style = "-" if player == "policy" else "--"

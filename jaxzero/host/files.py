@@ -5,8 +5,10 @@ import fcntl
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,41 @@ def append_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all. Raises: OSError."""
     write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+@contextmanager
+def only_warn(path: Path) -> Iterator[None]:
+    """Turn an OSError of a block that writes `path` into a warning, printed once.
+
+    For logs and pictures: they are not worth a run.
+    """
+    try:
+        yield
+    except OSError as error:
+        _warn_once(f"{path}: {error.strerror}")
+
+
+@cache
+def _warn_once(words: str) -> None:
+    print(f"warning: {words}", file=sys.stderr)
+
+
+def new_figure(**options: Any) -> Any:
+    """Return an empty figure of matplotlib, even if MPLBACKEND names a backend that is missing.
+
+    Drawing to a file needs no backend, but importing matplotlib fails without the named one.
+    """
+    if "matplotlib" not in sys.modules:
+        named = os.environ.pop("MPLBACKEND", "")
+        import matplotlib  # slow to import
+
+        if named:  # plots of the user need it
+            os.environ["MPLBACKEND"] = named
+            with suppress(ValueError):
+                matplotlib.rcParams["backend"] = named
+    from matplotlib.figure import Figure
+
+    return Figure(**options)
 
 
 def save_figure(path: Path, figure: Any) -> None:

@@ -145,19 +145,43 @@ def kept_njit(*signature: str, **options: Any) -> Callable[[Callable], Callable]
     """Return `numba.njit` that releases the GIL and keeps what it compiles in `cache_home`.
 
     A folder that the user has named for numba stays. If no folder can be written, nothing is kept.
+    NUMBA_DISABLE_JIT has no effect: the functions cannot run as plain Python.
     """
     from numba import config, njit  # slow to import
+    from numba.core import dispatcher
 
     def compiled(function: Callable) -> Callable:
-        named = config.CACHE_DIR
-        if not named or _refusal(Path(named).absolute()):
+        before = config.CACHE_DIR, config.DISABLE_JIT, dispatcher.FunctionCache
+        if not config.CACHE_DIR or _refusal(Path(config.CACHE_DIR).absolute()):
             config.CACHE_DIR = str(cache_home() / "numba") if cache_home() else ""
+        config.DISABLE_JIT, dispatcher.FunctionCache = 0, _healing_cache()
         try:  # numba chooses the folder here, and raises without one
             return njit(*signature, cache=bool(config.CACHE_DIR), nogil=True, **options)(function)
         finally:
-            config.CACHE_DIR = named
+            config.CACHE_DIR, config.DISABLE_JIT, dispatcher.FunctionCache = before
 
     return compiled
+
+
+@cache
+def _healing_cache() -> type:
+    """Return numba's cache, but a file that is cut off or unreadable only costs time."""
+    from numba.core.caching import FunctionCache
+
+    class HealingCache(FunctionCache):
+        def load_overload(self, *key: Any) -> Any:
+            try:
+                return super().load_overload(*key)
+            except Exception:  # pickle raises many kinds
+                with suppress(OSError):
+                    self.flush()
+                return None
+
+        def save_overload(self, *entry: Any) -> None:
+            with suppress(OSError):
+                super().save_overload(*entry)
+
+    return HealingCache
 
 
 def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:

@@ -9,13 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jaxzero.host.files import append_text, save_figure, write_text
+from jaxzero.host.files import append_text, new_figure, only_warn, save_figure, write_text
 
 FILE_NAME = "metrics.jsonl"
 
 
 class MetricsWriter:
-    """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
+    """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal.
+
+    A file that cannot be written is a warning.
+    """
 
     def __init__(self, run_dir: Path, first: int, last: int):
         """Continue after iteration `first` of `last`; a `last` of 0 means unknown.
@@ -27,12 +30,14 @@ class MetricsWriter:
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import SessionLog
 
-        self._path = run_dir / FILE_NAME
+        self._path, self._folder = run_dir / FILE_NAME, run_dir / "tensorboard"
+        self._board: EventsWriter | None = None
         kept = [line for line in read_metrics(run_dir) if line["iteration"] <= first]
-        write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
-        self._folder = run_dir / "tensorboard"
-        self._folder.mkdir(exist_ok=True)
-        self._board = EventsWriter(str(self._folder / "events"))
+        with only_warn(self._path):
+            write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
+        with only_warn(self._folder):
+            self._folder.mkdir(exist_ok=True)
+            self._board = EventsWriter(str(self._folder / "events"))
         # This event makes TensorBoard hide earlier records of this iteration and later ones.
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
         self._of = f"/{last}" if last else ""
@@ -41,7 +46,8 @@ class MetricsWriter:
         """Record an iteration; `headline` is the line to print."""
         from tensorboardX.proto.summary_pb2 import Summary
 
-        append_text(self._path, json.dumps(metrics) + "\n")
+        with only_warn(self._path):
+            append_text(self._path, json.dumps(metrics) + "\n")
         iteration = metrics["iteration"]
         numbers = {
             name: x
@@ -55,18 +61,18 @@ class MetricsWriter:
         print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
     def _show(self, **event: Any) -> None:
-        """Write one event of TensorBoard. Raises: OSError that names the folder."""
+        """Write one event of TensorBoard."""
         from tensorboardX.proto.event_pb2 import Event
 
-        try:
-            self._board.write_event(Event(wall_time=time.time(), **event))
-            self._board.flush()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._folder)) from error
+        if self._board:
+            with only_warn(self._folder):
+                self._board.write_event(Event(wall_time=time.time(), **event))
+                self._board.flush()
 
     def close(self) -> None:
-        with suppress(OSError):  # `_show` has already raised the error of a failed write
-            self._board.close()
+        if self._board:
+            with only_warn(self._folder):
+                self._board.close()
 
     def __enter__(self) -> MetricsWriter:
         return self
@@ -104,8 +110,6 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
 
     Metrics without a value get no panel. A player has the same colour in all panels.
     """
-    from matplotlib.figure import Figure  # slow to import
-
     keys = sorted({key for record in metrics for key in record})
     parts = [key.split("/") for key in keys]
     players = list(dict.fromkeys(x[1] for x in parts if x[0] in ("versus", "suite") and x[2:]))
@@ -123,7 +127,7 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     columns = max(1, min(ACROSS, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     width, height = 3.75 * columns, 0.5 + 3.25 * rows  # inches
-    figure = Figure(figsize=(width, height))
+    figure = new_figure(figsize=(width, height))
     # The layout engines of matplotlib draw everything twice.
     edges = {"left": 0.6 / width, "right": 1 - 0.2 / width, "bottom": 0.6 / height}
     figure.subplots_adjust(**edges, top=1 - 0.85 / height, wspace=0.25, hspace=0.4)

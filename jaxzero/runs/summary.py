@@ -17,7 +17,7 @@ import jax
 
 import jaxzero
 from jaxzero.config import Config, plan
-from jaxzero.host.files import append_text, write_json
+from jaxzero.host.files import append_text, only_warn, write_json
 from jaxzero.network.network import Network, count_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
@@ -142,7 +142,8 @@ def write_summary(
     write_json(run_dir / SUMMARY_FILE, summary)
     network = config.network
     title = f"{config.game.board}, {network.trunk} {network.channels} x {network.blocks}"
-    draw_curves(run_dir / CURVES_FILE, title, read_metrics(run_dir))
+    with only_warn(run_dir / CURVES_FILE):
+        draw_curves(run_dir / CURVES_FILE, title, read_metrics(run_dir))
     print(
         f"\n{games:,} games in {minutes:.1f} minutes of self-play and learning: "
         f"{games / seconds:.0f} games/s, {evaluations / seconds:,.0f} evaluations/s"
@@ -185,4 +186,5 @@ def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None
         "versions": {"jaxzero": jaxzero.__version__} | {name: version(name) for name in LIBRARIES},
         "device": describe_devices(devices),
     }
-    append_text(run_dir / STARTS_FILE, json.dumps(start) + "\n")
+    with only_warn(run_dir / STARTS_FILE):
+        append_text(run_dir / STARTS_FILE, json.dumps(start) + "\n")
