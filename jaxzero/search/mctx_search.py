@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from jaxzero.game import is_over
 from jaxzero.search.rounds import Problem, SearchResult
 from jaxzero.search.tree import NO_MOVE, VISIT_OFFSET
 
@@ -22,14 +23,14 @@ def search_by_mctx(problem: Problem) -> SearchResult:
     root, settings = problem.root, problem.settings
 
     def recurrent(_params, _key, move, node):
-        node, logits, value = problem.expand(node, move, None)
+        node, logits, value, _ = problem.expand(node, move, None)
         reward, discount = jax.vmap(problem.outcome)(node, value)
         return mctx.RecurrentFnOutput(
             reward=reward, discount=discount, prior_logits=logits, value=value
         ), node
 
     no_move = jnp.full(len(root.legal), NO_MOVE, jnp.int32)
-    node, logits, value = problem.expand(root.before, no_move, None)
+    node, logits, value, _ = problem.expand(root.before, no_move, None)
     output = mctx.gumbel_muzero_policy(
         params=(),
         rng_key=problem.key,
@@ -47,6 +48,7 @@ def search_by_mctx(problem: Problem) -> SearchResult:
         gumbel_scale=problem.gumbel_scale,
     )
     summary = output.search_tree.summary()
+    evaluated = ~is_over(output.search_tree.embeddings.state)  # every simulation adds a node
     games = jnp.arange(len(output.action), dtype=jnp.int32)
     return SearchResult(
         edge=output.action.astype(jnp.int32),
@@ -54,5 +56,6 @@ def search_by_mctx(problem: Problem) -> SearchResult:
         value=summary.qvalues[games, output.action],
         visits=summary.visit_counts,
         prior=jax.nn.softmax(logits),
+        evaluations=jnp.sum(evaluated, axis=-1, dtype=jnp.int32),
         tree=output.search_tree,
     )

@@ -63,6 +63,7 @@ class SearchResult(NamedTuple):
     value: jax.Array  # [B] float32, utility of the chosen move after the search
     visits: jax.Array  # [B, A] int32, visit counts at the root
     prior: jax.Array  # [B, A] float32, the network's policy at the root
+    evaluations: jax.Array  # [B] int32, by the network: none of a finished game
     tree: chex.ArrayTree  # the whole tree: `Tree`, or the tree of mctx
 
 
@@ -212,6 +213,7 @@ def search_result(weigh: Weigh, tree: Tree, legal: jax.Array, gumbel: jax.Array)
         value=jnp.take_along_axis(moves.values, edge[:, None], axis=-1)[:, 0],
         visits=moves.visits,
         prior=jax.nn.softmax(tree.moves.logits[:, ROOT]),
+        evaluations=tree.evaluations,
         tree=tree,
     )
 

@@ -125,7 +125,8 @@ def make_problem(
         count = len(move)
         chex.assert_shape(evaluation.prior_logits, (count, board.num_edges))
         chex.assert_shape(evaluation.value, (count,))
-        return node, prior(view, evaluation.prior_logits), evaluation.value
+        logits = prior(view, evaluation.prior_logits)
+        return node, logits, evaluation.value, ~is_over(state)
 
     if view is None:
         view = jax.vmap(partial(rules.view, board))(state.drawn)

@@ -19,7 +19,8 @@ ROOT = 0
 VISIT_OFFSET = 50.0  # c_visit of Danihelka et al.
 NO_MOVE = -1  # leads from `Root.before` to the root
 
-Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
+# nodes [P], logits [P, A], values [P], which of them the network evaluated [P] bool
+Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array, jax.Array]
 # (nodes [P], moves [P], which of them are used [P] bool, or None: all)
 Expand = Callable[[chex.ArrayTree, jax.Array, jax.Array | None], Expanded]
 # (ONE node, its value []) to reward [] and discount [] of the move to this node
@@ -57,6 +58,7 @@ class Tree(NamedTuple):
     children: jax.Array  # [B, N, A] int32, the node after a move; 0: none
     leaf: jax.Array  # [B, N] int32, the node where the next simulation through here ends
     leaf_move: jax.Array  # [B, N] int32, the move that this simulation tries at the leaf
+    evaluations: jax.Array  # [B] int32, positions that the network evaluated
 
 
 class Paths(NamedTuple):
@@ -124,6 +126,7 @@ def plant(root: Root, size: int) -> Tree:
         children=by_move,
         leaf=whole,
         leaf_move=whole,
+        evaluations=jnp.zeros(games, jnp.int32),
     )
 
 
@@ -147,7 +150,7 @@ def expand(
         return field.reshape(-1, *field.shape[2:])
 
     before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
-    nodes, logits, values = expand_nodes(before, flat(paths.move), flat(paths.used))
+    nodes, logits, values, evaluated = expand_nodes(before, flat(paths.move), flat(paths.used))
     rewards, discounts = jax.vmap(outcome)(nodes, values)
     chex.assert_shape(logits, (paths.node.size, tree.children.shape[-1]), custom_message="logits")
     chex.assert_shape([values, rewards, discounts], (paths.node.size,))
@@ -157,6 +160,7 @@ def expand(
         return jax.lax.dynamic_update_slice_in_dim(field, new, first, axis=1)
 
     number = (first + jnp.arange(slots, dtype=jnp.int32))[None, :]
+    evaluated = evaluated.reshape(paths.used.shape) & paths.used
     # Unused slots and the root have no parent.
     is_child = paths.used & (paths.move != NO_MOVE)
     parent = jnp.where(is_child, paths.node, tree.parents.shape[1])
@@ -172,6 +176,7 @@ def expand(
         children=tree.children.at[games, parent, paths.move].set(number, mode="drop"),
         leaf=put(tree.leaf, jnp.broadcast_to(number, paths.node.shape).ravel()),
         leaf_move=put(tree.leaf_move, jnp.argmax(logits, axis=-1)),  # no visits: the prior decides
+        evaluations=tree.evaluations + jnp.sum(evaluated, axis=-1, dtype=jnp.int32),
     )
 
 

@@ -95,6 +95,7 @@ def start_lanes(config: Config, games: Games) -> Play:
         played=jnp.zeros(steps, bool),
         game=jnp.broadcast_to(games.number, steps),
         simulations=jnp.zeros(steps, jnp.int32),
+        evaluations=jnp.zeros(steps, jnp.int32),
         value=jnp.zeros(steps, jnp.float32),
     )
     return Play(jnp.zeros((), jnp.int32), games, decisions)

@@ -80,8 +80,8 @@ def play_block(
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
-        # Network evaluations that searches asked for: one per simulation and one for the root.
-        "selfplay/evaluations": total((decisions.simulations + 1) * decisions.played),
+        # By the network. A simulation that ends in a finished game needs none.
+        "selfplay/evaluations": total(decisions.evaluations * decisions.played),
     }
     return positions, metrics
 
@@ -149,6 +149,7 @@ def play_step(
         played=~ended,
         game=games.number,
         simulations=jnp.sum(found.visits, axis=-1, dtype=jnp.int32),
+        evaluations=found.evaluations,
         value=value,
     )
     chex.assert_tree_shape_prefix(decision, ended.shape)

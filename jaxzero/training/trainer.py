@@ -229,8 +229,7 @@ def iterate(parts: Parts, program: Program, progress: Progress, stop: Stop) -> I
             progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
         if work:
-            evaluations, samples = metrics["selfplay/evaluations"], config.samples_per_iteration
-            rates = work.rates(evaluations, samples, metrics["speed/seconds"])
+            rates = work.rates(metrics["selfplay/evaluations"], 1, metrics["speed/seconds"])
             metrics |= {f"speed/{name}": rate for name, rate in rates.items()}
         accepted = False
         if every and progress.iteration % every == 0:
@@ -277,7 +276,7 @@ def run_iteration(
     if 0 < min(MAX_SKIPPED, config.learner.updates_per_iteration) <= skipped:
         raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
     games = round(metrics["selfplay/games"])
-    # Evaluations that searches asked for; a device may compute more to fill its batches.
+    # Evaluations that searches need; a device may compute more to fill its batches.
     evaluations = round(metrics["selfplay/evaluations"])
     progress = progress._replace(
         learner=learner,
@@ -339,13 +338,16 @@ def finish(
     except KeyboardInterrupt:  # SIGTERM too
         print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
         raise
-    if work := work_of(parts):
-        evaluations = progress.evaluations - before.evaluations
-        samples = (progress.iteration - before.iteration) * config.samples_per_iteration
-        results |= work.rates(evaluations, samples, time.perf_counter() - began)
+    iterations, call = progress.iteration - before.iteration, {}
+    if iterations:
+        seconds, peak = time.perf_counter() - began, peak_memory_bytes(own_devices(devices))
+        minutes = round(seconds / 60, 4)  # compiling and evaluations included
+        call = {"iterations": iterations, "minutes": minutes, "peak_memory_bytes": peak}
+        if work := work_of(parts):
+            evaluations = progress.evaluations - before.evaluations
+            call |= work.rates(evaluations, iterations, seconds)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
-    peak = peak_memory_bytes(own_devices(devices))
-    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
+    on_first(lambda: write_summary(config, run_dir, devices, totals, call, results))
     return True
 
 
