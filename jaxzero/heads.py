@@ -34,6 +34,7 @@ class Decisions(NamedTuple):
     played: jax.Array  # [T, B] bool, the game was not over
     game: jax.Array  # [T, B] int32, number of the game, 0 to N - 1
     simulations: jax.Array  # [T, B] int32, of the search
+    evaluations: jax.Array  # [T, B] int32, by the network in the search
     value: jax.Array  # [T, B] float32, margin to come for the side to move, by the search, in boxes
 
 

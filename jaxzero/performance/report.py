@@ -26,7 +26,13 @@ from jaxzero.performance.timing import (
     seconds_per_call,
 )
 from jaxzero.runs.summary import Work
-from jaxzero.training.learner import Learner, init_learner, schedule_of, update
+from jaxzero.training.learner import (
+    Learner,
+    init_learner,
+    mean_gradient,
+    schedule_of,
+    update,
+)
 
 Result = dict[str, Any]
 COUNTED = 64  # samples of an update whose operations are counted
@@ -55,7 +61,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
 
 
 def count_flops(config: Config, learner: Learner) -> dict[str, float]:
-    """Count the operations of one evaluation and one sample of an update.
+    """Count the operations of an evaluation, of the gradient of a sample, and of an optimiser step.
 
     The count assumes the plain convolution with its zero padding, so a form with fewer operations
     gets a higher share.
@@ -68,14 +74,25 @@ def count_flops(config: Config, learner: Learner) -> dict[str, float]:
     positions = jax.eval_shape(partial(random_positions, network, count))
     # Lower for the CPU: the plugins of other devices count only compiled programs.
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        evaluation = lower_evaluation(network, config.search, learner, count)
-        sample = jax.jit(partial(update, network, config)).lower(
-            _shapes(learner), positions, schedule_of(config.learner, (0.0, 0.0))
+        shapes, schedule = _shapes(learner), schedule_of(config.learner, (0.0, 0.0))
+        lowered = (
+            lower_evaluation(network, config.search, learner, count),
+            jax.jit(partial(mean_gradient, network)).lower(shapes.params, positions),
+            jax.jit(partial(update, network, config)).lower(shapes, positions, schedule),
         )
-        return {
-            "flops_per_evaluation": evaluation.cost_analysis().get("flops", 0.0) / count,
-            "flops_per_sample": sample.cost_analysis().get("flops", 0.0) / count,
-        }
+        evaluations, gradient, whole = (x.cost_analysis().get("flops", 0.0) for x in lowered)
+    return {
+        "flops_per_evaluation": evaluations / count,
+        "flops_per_sample": gradient / count,
+        "flops_per_update": whole - gradient,  # of the optimiser, for a batch of any size
+    }
+
+
+def learning_flops(config: Config, counts: dict[str, float]) -> float:
+    """Return the operations of the updates of an iteration, by the `counts` of `count_flops`."""
+    updates = config.learner.updates_per_iteration
+    gradients = config.samples_per_iteration * counts["flops_per_sample"]
+    return gradients + updates * counts["flops_per_update"]
 
 
 def measure_work(config: Config, devices: list[jax.Device]) -> Work:
@@ -87,7 +104,7 @@ def measure_work(config: Config, devices: list[jax.Device]) -> Work:
     counts = count_flops(config, learner)
     return Work(
         per_evaluation=counts["flops_per_evaluation"],
-        per_sample=counts["flops_per_sample"],
+        per_iteration=learning_flops(config, counts),
         peak=len(devices) * product.items / seconds,
     )
 
@@ -145,7 +162,7 @@ def measures(
         return count / seconds[part] if count and seconds.get(part, 0.0) > 0 else None
 
     forward = evaluations * limits["flops_per_evaluation"]
-    learning = samples * limits["flops_per_sample"]
+    learning = learning_flops(config, limits)
     flops = {
         "network": forward,
         "selfplay": forward,

@@ -75,13 +75,13 @@ def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
 class Done(NamedTuple):
     """What the self-play of an iteration does, on all devices.
 
-    With late starts it may begin fewer games than the settings say. Positions with few moves ask
-    for fewer evaluations than simulations; a search may compute more to fill a batch.
+    With late starts it may begin fewer games than the settings say. Positions with few moves, and
+    finished games, need fewer evaluations; a search may compute more to fill a batch.
     """
 
     games: chex.Numeric
     decisions: chex.Numeric
-    evaluations: chex.Numeric  # that searches ask for: one per simulation, one for the root
+    evaluations: chex.Numeric  # that searches need: one for the root and each unfinished game
 
 
 def work_done(metrics: dict[str, jax.Array]) -> Done:
@@ -214,7 +214,7 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
         start = start_lanes(config, sizes, new_games(config, key, work.games))
         step = partial(play_step, config, evaluator, key)
         decisions = jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
-        evaluations = jnp.sum((decisions.simulations + 1) * decisions.played, dtype=jnp.int32)
+        evaluations = jnp.sum(decisions.evaluations * decisions.played, dtype=jnp.int32)
         played = jnp.sum(decisions.played, dtype=jnp.int32)
         return decisions, Done(work.games * moves / whole, played, evaluations)
 

@@ -203,4 +203,5 @@ def without_search(
         visits=jnp.zeros(logits.shape, jnp.int32),
         prior=policy,
         qvalues=jnp.zeros_like(logits),
+        evaluations=jnp.ones(len(logits), jnp.int32),
     )

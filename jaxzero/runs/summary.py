@@ -66,16 +66,17 @@ class Work(NamedTuple):
     """The operations that a run needs, and how fast its devices multiply matrices.
 
     A GPU that `nvidia-smi` calls busy may compute at a few percent of its speed. Here only the
-    evaluations that searches ask for and the samples that are learnt from count.
+    evaluations that searches need and the updates count.
     """
 
     per_evaluation: float  # FLOP
-    per_sample: float  # FLOP, of the gradient and the optimiser
+    per_iteration: float  # FLOP, of its updates: gradients and optimiser
     peak: float  # FLOP/s of matrix products, all devices together
 
-    def rates(self, evaluations: float, samples: float, seconds: float) -> dict[str, float]:
+    def rates(self, evaluations: float, iterations: int, seconds: float) -> dict[str, float]:
         """Return the useful TFLOP/s of so much work in `seconds`, and their share of the peak."""
-        useful = (evaluations * self.per_evaluation + samples * self.per_sample) / seconds
+        work = evaluations * self.per_evaluation + iterations * self.per_iteration
+        useful = work / seconds
         return {"useful_tflops": useful / 1e12, "utilisation": useful / self.peak}
 
 
@@ -118,14 +119,18 @@ def write_summary(
     run_dir: Path,
     devices: list[jax.Device],
     totals: tuple[int, float, int, int],
-    peak: int,
+    call: dict[str, float],
     results: dict[str, Any],
 ) -> None:
     """Write `summary.json` and `curves.png` and print the summary.
 
-    `totals` are iterations, minutes, games and evaluations. `peak` is memory in bytes. `results`
-    are those of the final evaluation.
+    `totals` are iterations, minutes, games and evaluations of the whole run. `call` is about this
+    call; if it is empty, the record of an earlier call stays. `results` are those of the final
+    evaluation.
     """
+    if not call:
+        with suppress(OSError, ValueError, KeyError):
+            call = json.loads((run_dir / SUMMARY_FILE).read_text())["last_call"]
     iterations, minutes, games, evaluations = totals
     seconds = max(60 * minutes, 1e-9)
     summary = {
@@ -136,7 +141,7 @@ def write_summary(
         "evaluations": evaluations,
         "games_per_second": round(games / seconds, 2),
         "evaluations_per_second": round(evaluations / seconds),
-        "peak_memory_bytes": peak,
+        "last_call": call,
         **results,
     }
     write_json(run_dir / SUMMARY_FILE, summary)
@@ -148,12 +153,14 @@ def write_summary(
         f"\n{games:,} games in {minutes:.1f} minutes of self-play and learning: "
         f"{games / seconds:.0f} games/s, {evaluations / seconds:,.0f} evaluations/s"
     )
-    if "utilisation" in results:
+    if "utilisation" in call:
         print(
-            f"useful work {results['useful_tflops']:.0f} TFLOP/s, {results['utilisation']:.0%} of "
-            "the matrix products that the device can do; compiling and evaluations count as idle"
+            f"useful work {call['useful_tflops']:.0f} TFLOP/s, {call['utilisation']:.0%} of the "
+            "matrix products that the device can do; compiling and evaluations count as idle"
         )
-    print(f"peak memory {mebibytes(peak)}")
+    if call:
+        minutes = f"{call['minutes']:.1f} minutes"
+        print(f"peak memory {mebibytes(call['peak_memory_bytes'])} in the last call, of {minutes}")
     print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")
 
 

@@ -30,8 +30,8 @@ class PositionEvaluator(NamedTuple):
     platform: str  # "cpu" or "gpu"
 
 
-# embeddings [P], prior logits [P, A], values [P]
-Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]
+# embeddings [P], prior logits [P, A], values [P], which of them were evaluated [P] bool
+Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array, jax.Array]
 # (embeddings [P], actions [P], which of them are used [P] bool, or None: all)
 Expand = Callable[[chex.ArrayTree, jax.Array, jax.Array | None], Expanded]
 # (ONE embedding, its value []) to reward [] and discount [] of the action that led to it
@@ -58,6 +58,7 @@ class SearchResult(NamedTuple):
     visits: jax.Array  # [B, A] int32, visit counts at the root
     prior: jax.Array  # [B, A] float32, the network's policy at the root
     qvalues: jax.Array  # [B, A] float32, utility of the actions of the root
+    evaluations: jax.Array  # [B] int32, by the network: none of a finished game
 
 
 # (model, settings, key, gumbel_scale): 1 explores at the root, 0 is deterministic

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import mctx
 
 from jaxzero.config import SearchConfig
+from jaxzero.game import is_over
 from jaxzero.search.interface import NO_ACTION, Model, SearchResult
 from jaxzero.search.tree import MAXVISIT_INIT
 
@@ -47,14 +48,14 @@ def mctx_inputs(model: Model) -> tuple[mctx.RootFnOutput, Callable]:
     """Return the root and the `recurrent_fn` of any policy of mctx."""
 
     def recurrent_fn(_params, _key, action, embedding):
-        embedding, logits, value = model.expand(embedding, action, None)
+        embedding, logits, value, _ = model.expand(embedding, action, None)
         reward, discount = jax.vmap(model.outcome)(embedding, value)
         return mctx.RecurrentFnOutput(
             reward=reward, discount=discount, prior_logits=logits, value=value
         ), embedding
 
     no_action = jnp.full(len(model.legal), NO_ACTION, jnp.int32)
-    embedding, logits, value = model.expand(model.before_root, no_action, None)
+    embedding, logits, value, _ = model.expand(model.before_root, no_action, None)
     return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=embedding), recurrent_fn
 
 
@@ -62,6 +63,7 @@ def mctx_result(output: mctx.PolicyOutput, root: mctx.RootFnOutput) -> SearchRes
     """Return the output of a policy of mctx as a result of our search."""
     summary = output.search_tree.summary()
     games = jnp.arange(len(output.action), dtype=jnp.int32)
+    evaluated = ~is_over(output.search_tree.embeddings.state)  # every simulation adds a node
     return SearchResult(
         action=output.action.astype(jnp.int32),
         policy=output.action_weights,
@@ -69,4 +71,5 @@ def mctx_result(output: mctx.PolicyOutput, root: mctx.RootFnOutput) -> SearchRes
         visits=summary.visit_counts,
         prior=jax.nn.softmax(root.prior_logits),
         qvalues=summary.qvalues,
+        evaluations=jnp.sum(evaluated, axis=-1, dtype=jnp.int32),
     )

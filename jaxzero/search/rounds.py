@@ -192,6 +192,7 @@ def search_result(
         visits=visits,
         prior=jax.nn.softmax(tree.children_prior_logits[:, ROOT_INDEX]),
         qvalues=stats.children_qvalues,
+        evaluations=tree.evaluations,
     )
 
 

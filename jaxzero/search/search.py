@@ -77,7 +77,7 @@ def model_of(
         chex.assert_shape(evaluation.prior_logits, (len(action), board.num_edges))
         chex.assert_shape(evaluation.value, (len(action),))
         prior = jax.vmap(partial(rules.prior, board))(structure, evaluation.prior_logits)
-        return embedding, prior, evaluation.value
+        return embedding, prior, evaluation.value, ~is_over(state)
 
     if structure is None:
         structure = jax.vmap(partial(rules.find_structure, board))(state.drawn)

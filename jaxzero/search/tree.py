@@ -58,6 +58,7 @@ class Tree(NamedTuple):
     children_index: jax.Array  # [B, N, A] int32; 0: no child
     next_leaf: jax.Array  # [B, N] int32, the node where the next simulation through here ends
     next_leaf_action: jax.Array  # [B, N] int32, the action that this simulation takes there
+    evaluations: jax.Array  # [B] int32, positions that the network evaluated
 
 
 class Simulations(NamedTuple):
@@ -127,6 +128,7 @@ def instantiate_tree(model: Model, num_nodes: int) -> Tree:
         children_index=of_actions,
         next_leaf=of_nodes,
         next_leaf_action=of_nodes,
+        evaluations=jnp.zeros(batch, jnp.int32),
     )
 
 
@@ -166,7 +168,7 @@ def expand(
         return field.reshape(-1, *field.shape[2:])
 
     before = jax.tree.map(lambda field: flat(field[games, leaf]), tree.embeddings)
-    embeddings, logits, values = expand_nodes(before, flat(action), flat(used))
+    embeddings, logits, values, evaluated = expand_nodes(before, flat(action), flat(used))
     rewards, discounts = jax.vmap(outcome)(embeddings, values)
     num_actions = tree.children_index.shape[-1]
     chex.assert_shape(logits, (leaf.size, num_actions), custom_message="logits")
@@ -177,6 +179,7 @@ def expand(
         return jax.lax.dynamic_update_slice_in_dim(field, new, first_new, axis=1)
 
     index = (first_new + jnp.arange(width, dtype=jnp.int32))[None, :]
+    evaluated = evaluated.reshape(used.shape) & used
     # Unused slots and the root have no parent.
     is_child = used & (action != NO_ACTION)
     parent = jnp.where(is_child, leaf, tree.parents.shape[1])
@@ -193,6 +196,7 @@ def expand(
         next_leaf=put(tree.next_leaf, jnp.broadcast_to(index, leaf.shape).ravel()),
         # No visits yet: the prior decides.
         next_leaf_action=put(tree.next_leaf_action, jnp.argmax(logits, axis=-1)),
+        evaluations=tree.evaluations + jnp.sum(evaluated, axis=-1, dtype=jnp.int32),
     )
 
 

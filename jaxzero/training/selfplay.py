@@ -102,8 +102,8 @@ def play_block(
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
-        # Network evaluations that searches asked for: one per simulation and one for the root.
-        "selfplay/evaluations": total((decisions.simulations + 1) * decisions.played),
+        # By the network. A simulation that ends in a finished game needs none.
+        "selfplay/evaluations": total(decisions.evaluations * decisions.played),
     }
     return positions, metrics
 
@@ -161,6 +161,7 @@ def play_step(config: Config, evaluator: PositionEvaluator, key: jax.Array, play
         played=~ended,
         game=games.number,
         simulations=jnp.sum(result.visits, axis=-1, dtype=jnp.int32),
+        evaluations=result.evaluations,
         value=value,
     )
     chex.assert_tree_shape_prefix(decision, ended.shape)
@@ -216,6 +217,7 @@ def start_lanes(config: Config, sizes: Plan, games: Games) -> Play:
         played=jnp.zeros(shape, bool),
         game=jnp.broadcast_to(games.number, shape),
         simulations=jnp.zeros(shape, jnp.int32),
+        evaluations=jnp.zeros(shape, jnp.int32),
         value=jnp.zeros(shape, jnp.float32),
     )
     return Play(jnp.zeros((), jnp.int32), games, decisions)

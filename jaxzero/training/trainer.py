@@ -97,7 +97,7 @@ def train(
             while not done:
                 with divergence(config, run):
                     state, metrics = run_iteration(config, program.compiled, run_key, state)
-                metrics |= measured(config, devices, work, metrics)
+                metrics |= measured(devices, work, metrics)
                 if is_due(config.evaluation.evaluate_every, state):
                     metrics |= evaluate(local_copy(state.learner.params))
                 state, done = agree(config, state, stop)
@@ -194,7 +194,7 @@ def run_iteration(
     if 0 < min(MAX_SKIPPED, config.learner.updates_per_iteration) <= skipped:
         raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
     games = round(metrics["selfplay/games"])
-    # Evaluations that searches asked for; a device may compute more to fill its batches.
+    # Evaluations that searches need; a device may compute more to fill its batches.
     evaluations = round(metrics["selfplay/evaluations"])
     state = RunState(
         learner,
@@ -214,14 +214,13 @@ def run_iteration(
 
 
 def measured(
-    config: Config, devices: list[jax.Device], work: Programs | None, metrics: dict[str, float]
+    devices: list[jax.Device], work: Programs | None, metrics: dict[str, float]
 ) -> dict[str, float]:
     """Return the peak memory and, where the work is counted, the utilisation of an iteration."""
     peak = {"memory/peak_bytes": peak_memory_bytes(own_devices(devices))}
     if (counted := work_of(work)) is None:
         return peak
-    evaluations, seconds = metrics["selfplay/evaluations"], metrics["speed/seconds"]
-    rates = counted.rates(evaluations, config.samples_per_iteration, seconds)
+    rates = counted.rates(metrics["selfplay/evaluations"], 1, metrics["speed/seconds"])
     return peak | {f"speed/{name}": rate for name, rate in rates.items()}
 
 
@@ -321,11 +320,14 @@ def finish(
     except KeyboardInterrupt:  # SIGTERM too
         print(f"The training is saved. To measure the strength: {resume_command(run_dir)}")
         raise
-    if counted := work_of(work):
-        evaluations = state.evaluations - first.evaluations
-        samples = (state.iteration - first.iteration) * config.samples_per_iteration
-        results |= counted.rates(evaluations, samples, seconds)
+    iterations, call = state.iteration - first.iteration, {}
+    if iterations:
+        peak = peak_memory_bytes(own_devices(devices))
+        minutes = round(seconds / 60, 4)  # compiling and evaluations included
+        call = {"iterations": iterations, "minutes": minutes, "peak_memory_bytes": peak}
+        if counted := work_of(work):
+            evaluations = state.evaluations - first.evaluations
+            call |= counted.rates(evaluations, iterations, seconds)
     totals = state.iteration, state.minutes, state.games, state.evaluations
-    peak = peak_memory_bytes(own_devices(devices))
-    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, results))
+    on_first(lambda: write_summary(config, run_dir, devices, totals, call, results))
     return True

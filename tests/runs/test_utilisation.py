@@ -20,7 +20,7 @@ MAIN = threading.main_thread()
 
 
 def test_a_gpu_reports_its_utilisation_and_compiles_evaluations_while_it_trains():
-    """Two updates of 8 samples and 50 evaluations are 50 * 4 + 16 * 25 = 600 operations."""
+    """The updates of an iteration and 50 evaluations are 50 * 4 + 400 = 600 operations."""
     options = ("--learner.updates_per_iteration=2", "--learner.batch_size=8")
     config = load_config("configs/tiny.yaml", *ITERATION, *options, "--evaluation.evaluate_every=2")
     network, devices = Network(config.game.board, config.network, "gpu"), jax.devices()[:1]
@@ -36,7 +36,7 @@ def test_a_gpu_reports_its_utilisation_and_compiles_evaluations_while_it_trains(
         names = ("games", "evaluations", "policy_entropy", "new_positions", "decisions")
         return learner, actor, {f"selfplay/{name}": 50.0 for name in names}
 
-    work = Programs(network.board, "work", lambda: Work(4.0, 25.0, peak=1200.0))
+    work = Programs(network.board, "work", lambda: Work(4.0, 400.0, peak=1200.0))
     parts = Parts(config, devices, network, SimpleNamespace(evaluate=evaluate), work)
     progress = start_progress(config, network, devices, None)
     results = iterate(parts, SimpleNamespace(compiled=iteration), progress, Stop())
@@ -55,4 +55,5 @@ def test_the_work_of_a_run_is_counted_and_its_devices_are_measured(monkeypatch):
     config = load_config("configs/tiny.yaml", *ITERATION)
     work = measure_work(config, jax.devices()[:2])
     # A sample is at least an evaluation and its gradient.
-    assert work.peak > 0 and work.per_sample > 2 * work.per_evaluation > 0
+    least = 2 * config.samples_per_iteration * work.per_evaluation
+    assert work.peak > 0 and work.per_iteration > least > 0

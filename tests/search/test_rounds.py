@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import mctx_oracle
 import numpy as np
 import pytest
-from compiled import analyse
+from compiled import analyse, random_positions
 from mctx._src.seq_halving import get_sequence_of_considered_visits
 
 from jaxzero.config import SearchConfig
@@ -157,6 +157,31 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
     assert sizes[14:] == [32, 32]
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
+
+
+@pytest.mark.parametrize(("nodes", "platform"), [("quiet", "gpu"), ("all", "gpu"), ("all", "mctx")])
+def test_evaluations_are_the_positions_that_the_network_needs(nodes, platform):
+    """A simulation that ends in a finished game has none; nor has an unused place of a round."""
+    board, settings = DotsAndBoxes(2, 2), SearchConfig(nodes=nodes, simulations=12)
+    drawn, asked = random_positions(board, 20, fewest=1, most=5), []
+    if nodes == "quiet":
+        drawn = np.asarray(analyse(board)(drawn).quiet)
+    drawn = drawn[~drawn.all(axis=1)]
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        jax.debug.callback(lambda needed: asked.append(int(needed.sum())), ~is_over(state))
+        return chaotic(board).evaluate((), state, None)
+
+    evaluator, state = PositionEvaluator(evaluate, "gpu"), State(jnp.asarray(drawn), zeros, zeros)
+    search_by = search_by_mctx if platform == "mctx" else search_by_rounds
+    problem = make_problem(board, settings, evaluator, (), KEY, state, rounds_of(settings), None)
+    found = jax.device_get(jax.jit(lambda: search_by(problem)._replace(tree=()))())
+    jax.effects_barrier()
+    assert 0 < found.evaluations.sum() == sum(asked) < found.visits.sum() + len(drawn)
+    if platform == "gpu":
+        by_parts = search_by_rounds(problem._replace(platform="cpu"))
+        np.testing.assert_array_equal(found.evaluations, by_parts.evaluations)
 
 
 @pytest.mark.parametrize("considered", [1, 2, 3, 16, 60])

@@ -119,11 +119,13 @@ def test_games_and_decisions_are_counted_as_played(form):
         "games": len(np.unique(decisions.game[decisions.played])),
         "moves": decisions.played.sum(),
         "simulations": simulations.mean(),
-        "evaluations": (simulations + 1).sum(),
+        "evaluations": decisions.evaluations[decisions.played].sum(),
         "used": decisions.played[: int(metrics["selfplay/steps"])].mean(),
     }
     for name, value in expected.items():
         assert metrics[f"selfplay/{name}"] == pytest.approx(value), name
+    # The last searches of a game end in finished games.
+    assert decisions.played.sum() < expected["evaluations"] < (simulations + 1).sum()
 
 
 @pytest.mark.parametrize("form", ["plain", "whole"])

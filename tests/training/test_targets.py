@@ -27,7 +27,8 @@ def decisions_of(**fields) -> Decisions:
         "game": jnp.broadcast_to(jnp.arange(steps[1]), steps),
         "random": jnp.zeros(steps, bool),
     }
-    rest = {name: jnp.zeros(steps) for name in ("entropy", "surprise", "simulations", "value")}
+    others = ("entropy", "surprise", "simulations", "evaluations", "value")
+    rest = {name: jnp.zeros(steps) for name in others}
     return Decisions(**(given | rest | fields))
 
 

@@ -66,10 +66,7 @@ def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
 
 def test_a_run_leaves_its_files(whole):
     summary = json.loads((whole / "summary.json").read_text())
-    keys = (
-        "device minutes iterations games games_per_second evaluations_per_second peak_memory_bytes"
-    )
-    for key in keys.split():
+    for key in "device minutes iterations games games_per_second evaluations_per_second".split():
         assert summary[key], key
     assert summary["games"] == 96
     assert {"points", "low", "high", "games", "margin"} <= set(summary["versus"]["random"])
@@ -176,8 +173,25 @@ def changed(whole, tmp_path_factory) -> Path:
 def test_games_count_as_they_were_played_whatever_the_settings_are_now(changed):
     summary = json.loads((changed / "summary.json").read_text())
     assert summary["games"] == 7 * 16 + 32
-    # Each of 12 decisions has a root and 4 simulations.
-    assert summary["evaluations"] == (7 * 16 + 32) * 12 * (1 + 4)
+    # Each of 12 decisions has a root and 4 simulations, which may end in finished games.
+    lines = read_metrics(changed)
+    assert summary["evaluations"] == sum(line["selfplay/evaluations"] for line in lines)
+    assert summary["evaluations"] < (7 * 16 + 32) * 12 * (1 + 4)
+
+
+def test_a_summary_tells_the_whole_run_from_its_last_call(whole, changed, tmp_path):
+    """A call that only measures a complete run keeps the record of the call that trained."""
+    summary = json.loads((changed / "summary.json").read_text())
+    assert (summary["iterations"], summary["last_call"]["iterations"]) == (8, 1)
+    run_dir = shutil.copytree(whole, tmp_path / "run")
+    file = run_dir / "summary.json"
+    summary = json.loads(file.read_text())
+    assert summary["last_call"]["iterations"] == 6 and summary["last_call"]["peak_memory_bytes"]
+    on_gpu = summary["last_call"] | {"useful_tflops": 300.0, "utilisation": 0.4}
+    file.write_text(json.dumps(summary | {"last_call": on_gpu, "games": 1}))
+    assert train(short_config(), run_dir, resume=True)
+    after = json.loads(file.read_text())
+    assert after["last_call"] == on_gpu and after["games"] == summary["games"]
 
 
 def test_a_gate_can_begin_and_end_within_a_run(whole, changed):
