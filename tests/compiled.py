@@ -16,7 +16,7 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import find_structure
 from jaxzero.network.network import Agent, Network
-from jaxzero.search.search import Evaluation, PositionEvaluator
+from jaxzero.search.interface import Evaluation, PositionEvaluator
 
 
 @cache
@@ -35,7 +35,7 @@ def planted(board: DotsAndBoxes, prior_weight: float) -> PositionEvaluator:
     """Return an evaluator with exact values and the logit `prior_weight` on every best edge."""
     table = build_table(board)
 
-    def evaluate(_params, state: State, _found) -> Evaluation:
+    def evaluate(state: State, _structure) -> Evaluation:
         value = jax.vmap(partial(table_value, table))(state.drawn)
         worth = jax.vmap(partial(move_values, board, table))(state.drawn)
         best = worth == jnp.max(worth, axis=-1, keepdims=True)

@@ -115,9 +115,9 @@ def run(whole, tmp_path) -> Path:
 def alike_runs_share_a_program():
     """Compile the iteration once for all runs that differ only in settings it does not use."""
     from jaxzero.config import Config, EvaluationConfig
-    from jaxzero.training import iteration
+    from jaxzero.training import program
 
-    compile_ = iteration.lower_and_compile
+    compile_ = program.lower_and_compile
     names = (
         *("seed", "iterations", "minutes", "devices"),
         *("checkpoint_every", "save_replay"),
@@ -132,5 +132,5 @@ def alike_runs_share_a_program():
         return ITERATIONS[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iteration, "lower_and_compile", once)
+        patch.setattr(program, "lower_and_compile", once)
         yield

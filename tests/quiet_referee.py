@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import chex
@@ -12,13 +13,13 @@ import numpy as np
 import pytest
 from referee import Referee
 
-from jaxzero.config import Config
+from jaxzero.config import Config, Plan, plan
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import find_structure
 from jaxzero.heads import Decisions
-from jaxzero.search.search import Evaluation, PositionEvaluator
-from jaxzero.training import queue, selfplay
+from jaxzero.search.interface import Evaluation, PositionEvaluator
+from jaxzero.training import selfplay
 from jaxzero.training.targets import Positions
 
 BOARD = DotsAndBoxes(3, 3)
@@ -89,31 +90,36 @@ class Played(NamedTuple):
     positions: Positions  # [T * B], of all decisions
     stored: Positions
     metrics: dict[str, np.ndarray]
-    longest: np.ndarray | None  # [N], most decisions of each game of a queue
+    longest: np.ndarray | None  # [N], largest number of decisions of each game of a queue
+
+
+def sizes_of(config: Config, games: int) -> Plan:
+    """Return the sizes of an iteration of `games` games."""
+    selfplay = replace(config.selfplay, games_per_iteration=games)
+    return plan(replace(config, selfplay=selfplay))
 
 
 def play_program(config: Config, evaluator: PositionEvaluator, games: int) -> Callable[..., Played]:
-    """Return a compiled function from a key and a fraction of the run to an iteration's games."""
-    functions = (selfplay.play_to_the_end, selfplay.label, queue.make_queue)
-    modules = (selfplay, selfplay, queue)
-    seen = {}
+    """Return a compiled function from a key and the progress of the run to an iteration's games."""
+    functions = (selfplay.play_to_the_end, selfplay.label, selfplay.longest_first)
+    sizes, seen = sizes_of(config, games), {}
 
     def noted(function):
         return lambda *inputs: seen.setdefault(function.__name__, function(*inputs))
 
-    def run(key: jax.Array, fraction: chex.Numeric = 0.0) -> Played:
+    def run(key: jax.Array, progress: chex.Numeric = 0.0) -> Played:
         with pytest.MonkeyPatch.context() as patch:
-            for module, function in zip(modules, functions, strict=True):
-                patch.setattr(module, function.__name__, noted(function))
-            stored, metrics = selfplay.play_block(config, evaluator, (), key, games, fraction)
-        longest = seen["make_queue"].longest if "make_queue" in seen else None
+            for function in functions:
+                patch.setattr(selfplay, function.__name__, noted(function))
+            stored, metrics = selfplay.play_block(config, sizes, evaluator, key, progress)
+        _, longest = seen.get("longest_first", (None, None))
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 
     program = jax.jit(run)
     return lambda *inputs: jax.device_get(program(*inputs))
 
 
-def hashed(_params, state: State, _found) -> Evaluation:
+def hashed(state: State, _structure) -> Evaluation:
     """Evaluate with uniform priors and erratic values, so that boxes are declined and taken."""
     waves = np.random.default_rng(0).uniform(0, 6, BOARD.num_edges).astype(np.float32)
     value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)

@@ -16,7 +16,7 @@ from jaxzero.training import trainer
 from jaxzero.training.devices import replicate, shard_actor
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import Progress
+from jaxzero.training.run_state import RunState
 
 SHORT = (
     "--devices=1",
@@ -33,7 +33,7 @@ def short_config(*options: str):
 
 def train(config: Config, run_dir: Path, resume: bool = False, **options) -> bool:
     """Train in a folder with the evaluator of the scripts; return whether the run is complete."""
-    return trainer.train(config, run_dir, Evaluator(config), resume, **options)
+    return trainer.train(config, run_dir, Evaluator(config), resume=resume, **options).complete
 
 
 def saved(config, run_dir: Path, iteration: int) -> Restored:
@@ -44,9 +44,9 @@ def saved(config, run_dir: Path, iteration: int) -> Restored:
         return checkpoints.restore(iteration, init_learner(network, config), actor.replay)
 
 
-def beginning(config, devices: list[jax.Device]) -> tuple[Progress, jax.Array]:
+def beginning(config, devices: list[jax.Device]) -> tuple[RunState, jax.Array]:
     """Return the state of a run before its first iteration, and its key, on the devices."""
     network = Network(config.game.board, config.network)
     learner = replicate(init_learner(network, config), devices)
     actor = shard_actor(lambda: init_actor(config, len(devices)), devices)
-    return Progress(learner, actor), replicate(jax.random.key(config.seed), devices)
+    return RunState(learner, actor), replicate(jax.random.key(config.seed), devices)

@@ -1,6 +1,6 @@
 """Search the quiet game with mctx, as a reference for the search by rounds.
 
-The reward and discount of a move depend on the value of the position after it. The backup of mctx
+The reward and discount of an action depend on the value of the position after it. The backup of mctx
 is replaced by a backup that recomputes reward and discount, and every mean from its definition.
 """
 
@@ -12,43 +12,46 @@ from unittest import mock
 import jax
 import mctx
 
+from jaxzero.config import SearchConfig
 from jaxzero.search import mctx_search
-from jaxzero.search.rounds import Problem, SearchResult
+from jaxzero.search.interface import Model, SearchResult
 
 
-def search_by_mctx(problem: Problem) -> SearchResult:
+def search_by_mctx(
+    model: Model, settings: SearchConfig, key: jax.Array, gumbel_scale: float
+) -> SearchResult:
     """Search as `search_by_rounds` does."""
-    with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, problem.outcome))):
-        return mctx_search.search_by_mctx(problem)
+    with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, model.outcome))):
+        return mctx_search.search_by_mctx(model, settings, key, gumbel_scale)
 
 
 def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
     """Update the ancestors of a new leaf of ONE tree.
 
-    A node's value times its visits is its first value plus, over its moves, visits times (reward +
+    A node's value times its visits is its raw value plus, over its actions, visits times (reward +
     discount * value of the child).
     """
 
-    def climb(carry: tuple[mctx.Tree, jax.Array]) -> tuple[mctx.Tree, jax.Array]:
+    def backup_one_level(carry: tuple[mctx.Tree, jax.Array]) -> tuple[mctx.Tree, jax.Array]:
         tree, node = carry
-        move = tree.parents[node], tree.action_from_parent[node]
+        branch = tree.parents[node], tree.action_from_parent[node]
         value = tree.node_values[node]
-        position = jax.tree.map(lambda field: field[node], tree.embeddings)
-        reward, discount = outcome(position, value)
+        embedding = jax.tree.map(lambda field: field[node], tree.embeddings)
+        reward, discount = outcome(embedding, value)
         tree = tree.replace(
-            children_values=tree.children_values.at[move].set(value),
-            children_visits=tree.children_visits.at[move].add(1),
-            children_rewards=tree.children_rewards.at[move].set(reward),
-            children_discounts=tree.children_discounts.at[move].set(discount),
+            children_values=tree.children_values.at[branch].set(value),
+            children_visits=tree.children_visits.at[branch].add(1),
+            children_rewards=tree.children_rewards.at[branch].set(reward),
+            children_discounts=tree.children_discounts.at[branch].set(discount),
         )
-        parent, _ = move
+        parent, _ = branch
         visits = tree.children_visits[parent]
-        worth = tree.children_rewards + tree.children_discounts * tree.children_values
-        total = tree.raw_values[parent] + (visits * worth[parent]).sum()
+        qvalues = tree.children_rewards + tree.children_discounts * tree.children_values
+        total = tree.raw_values[parent] + (visits * qvalues[parent]).sum()
         tree = tree.replace(
             node_values=tree.node_values.at[parent].set(total / (1 + visits.sum())),
             node_visits=tree.node_visits.at[parent].add(1),
         )
         return tree, parent
 
-    return jax.lax.while_loop(lambda carry: carry[1] != tree.ROOT_INDEX, climb, (tree, leaf))[0]
+    return jax.lax.while_loop(lambda carry: carry[1] != tree.ROOT_INDEX, backup_one_level, (tree, leaf))[0]

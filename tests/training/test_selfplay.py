@@ -13,7 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, planted
-from quiet_referee import BOARD, HASHED, Played, play_program, play_to, replay, steps_of
+from quiet_referee import (
+    BOARD,
+    HASHED,
+    Played,
+    play_program,
+    play_to,
+    replay,
+    sizes_of,
+    steps_of,
+)
 from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
@@ -49,8 +58,8 @@ def program(kind: str):
 
 @cache
 def played(form: str) -> Played:
-    kind, fraction = FORMS[form]
-    return program(kind)(KEY, fraction)
+    kind, progress = FORMS[form]
+    return program(kind)(KEY, progress)
 
 
 @every_form
@@ -96,7 +105,7 @@ def test_policies_lie_on_legal_edges_of_searched_positions(form):
 def test_each_stored_position_was_played(form):
     decisions, _, labelled, stored, *_ = played(form)
     kind, _ = FORMS[form]
-    assert len(stored.drawn) == plan(CONFIGS[kind], GAMES[kind]).positions
+    assert len(stored.drawn) == sizes_of(CONFIGS[kind], GAMES[kind]).positions
 
     def rows(positions) -> set[bytes]:
         fields = [np.asarray(field) for field in jax.tree.leaves(positions)]
@@ -132,7 +141,7 @@ def test_games_and_decisions_are_counted_as_played(form):
 def test_games_are_as_long_as_settings_say(form):
     decisions, config = played(form).decisions, CONFIGS[form]
     lengths = decisions.played.sum(0)
-    assert lengths.min() == plan(config, 1).positions
+    assert lengths.min() == sizes_of(config, 1).positions
     assert lengths.max() <= longest_game(config)
     opening = config.selfplay.random_opening_moves
     assert set(decisions.random.sum(0).tolist()) == set(range(opening + 1))
@@ -149,7 +158,7 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
     drawn = decisions.drawn[decisions.played].sum(1)
     assert drawn.min() >= ply and drawn.max() > 12
-    assert decisions.played.shape == (plan(config).steps, plan(config, 96).lanes)
+    assert decisions.played.shape == (plan(config).steps, plan(config).lanes)
     assert decisions.played.mean() > 0.85
     assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
     # The queue leaves out only the shortest games.
@@ -162,8 +171,8 @@ def test_a_decision_that_is_stored_twice_is_one_new_position():
     """A lane plays 4 games in 2 x 12 decisions, and 7 positions per game are stored."""
     late = ("--search.nodes=quiet", "--selfplay.late_start_moves=5")
     config = load_config(*SMALL, *late)
-    assert plan(config, 1).positions == 7
-    assert plan(config).new_positions == plan(config, 64).lanes * 24 == 16 * 24
+    assert sizes_of(config, 1).positions == 7
+    assert plan(config).new_positions == plan(config).lanes * 24 == 16 * 24
     samples = config.learner.batch_size * config.learner.updates_per_iteration
     assert config.replay_ratio == samples / plan(config).new_positions
     assert config.replay_ratio > samples / plan(config).positions
