@@ -115,6 +115,7 @@ def run(whole, tmp_path) -> Path:
 def alike_runs_share_a_program():
     """Compile the iteration once for all runs that differ only in settings it does not use."""
     from jaxzero.config import Config, EvaluationConfig
+    from jaxzero.search.search import SEARCHES
     from jaxzero.training import program
 
     compile_ = program.lower_and_compile
@@ -126,7 +127,13 @@ def alike_runs_share_a_program():
 
     def once(config, network, devices, shapes):
         seen = replace(config, evaluation=EvaluationConfig(), **unseen)
-        key = (seen, *devices, jax.tree.structure(shapes), *jax.tree.leaves(shapes))
+        key = (
+            seen,
+            *SEARCHES.values(),
+            *devices,
+            jax.tree.structure(shapes),
+            *jax.tree.leaves(shapes),
+        )
         if key not in ITERATIONS:
             ITERATIONS[key] = compile_(config, network, devices, shapes)
         return ITERATIONS[key]

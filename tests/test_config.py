@@ -93,7 +93,9 @@ def test_numbers_are_checked_and_plain_in_python_too(wrong):
 def test_games_must_begin_before_they_end():
     # A quiet game of 2x2 has at least 8 moves.
     exact = "--search.nodes=quiet"
-    one = load_config(TINY, exact, "--selfplay.late_start_moves=7", "--selfplay.games_per_iteration=1")
+    one = load_config(
+        TINY, exact, "--selfplay.late_start_moves=7", "--selfplay.games_per_iteration=1"
+    )
     assert plan(one).positions == 1
     with pytest.raises(InputError, match=r"^selfplay\.late_start_moves: 8 "):
         load_config(TINY, exact, "--selfplay.late_start_moves=8")

@@ -1,7 +1,7 @@
 """Search the quiet game with mctx, as a reference for the search by rounds.
 
-The reward and discount of an action depend on the value of the position after it. The backup of mctx
-is replaced by a backup that recomputes reward and discount, and every mean from its definition.
+Reward and discount of an action depend on the value of the position after it. The backup of mctx is
+replaced by a backup that recomputes reward and discount, and every mean from its definition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
     discount * value of the child).
     """
 
-    def backup_one_level(carry: tuple[mctx.Tree, jax.Array]) -> tuple[mctx.Tree, jax.Array]:
+    def one_level(carry: tuple[mctx.Tree, jax.Array]) -> tuple[mctx.Tree, jax.Array]:
         tree, node = carry
         branch = tree.parents[node], tree.action_from_parent[node]
         value = tree.node_values[node]
@@ -54,4 +54,4 @@ def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
         )
         return tree, parent
 
-    return jax.lax.while_loop(lambda carry: carry[1] != tree.ROOT_INDEX, backup_one_level, (tree, leaf))[0]
+    return jax.lax.while_loop(lambda carry: carry[1] != tree.ROOT_INDEX, one_level, (tree, leaf))[0]

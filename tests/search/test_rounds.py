@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -17,24 +16,22 @@ from mctx._src.seq_halving import get_sequence_of_considered_visits
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
+from jaxzero.search.interface import (
+    Evaluation,
+    PositionEvaluator,
+    SearchAlgorithm,
+    SearchResult,
+)
 from jaxzero.search.mctx_search import search_by_mctx
 from jaxzero.search.rounds import (
-    Problem,
     Rounds,
-    SearchResult,
     halving,
     padded_rounds,
     rounds_of,
     schedule,
     search_by_rounds,
 )
-from jaxzero.search.search import (
-    Evaluation,
-    PositionEvaluator,
-    game_of,
-    make_problem,
-    search,
-)
+from jaxzero.search.search import game_of, model_of, search
 
 KEY = jax.random.key(7)
 
@@ -65,7 +62,7 @@ def chaotic(board: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
     shape = board.num_edges, board.num_edges + 1
     weights = np.random.default_rng(3).integers(0, 1 << 20, shape, np.int32)
 
-    def evaluate(_params, state: State, _found) -> Evaluation:
+    def evaluate(state: State, _structure) -> Evaluation:
         # Use integers: the last bits of a float sum depend on the size of the batch.
         mixed = jnp.where(state.drawn[:, :, None], weights, 0).sum(axis=1)
         said = (mixed * 7919 % 65536) / 32768 - 1  # -1 to 1, nearly all distinct: no ties
@@ -76,11 +73,11 @@ def chaotic(board: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
 
 
 def compare(
-    board: DotsAndBoxes, settings: SearchConfig, platform: str, count: int, most_kinds: int
+    board: DotsAndBoxes, settings: SearchConfig, platform: str, count: int, max_kinds: int
 ) -> int:
     """Compare rounds with mctx on random positions; return the number of compared positions.
 
-    Compare the `most_kinds` largest groups of positions with equal numbers of considered moves.
+    Compare the `max_kinds` largest groups of positions with equal numbers of considered actions.
     """
     rng = np.random.default_rng(1)
     drawn = rng.random((count, board.num_edges)) < rng.uniform(0, 0.8, (count, 1))
@@ -88,25 +85,31 @@ def compare(
         drawn = np.asarray(analyse(board)(drawn).quiet)
     zeros = jnp.zeros(count, jnp.int32)
     state, rules = State(jnp.asarray(drawn), zeros, zeros), game_of(settings)
-    count_moves = jax.vmap(lambda drawn: rules.legal(board, rules.view(board, drawn)).sum())
-    moves = jax.jit(count_moves)(state.drawn)
-    considered = np.minimum(moves, settings.max_considered_actions)
+
+    @jax.jit
+    @jax.vmap
+    def count_actions(drawn: jax.Array) -> jax.Array:
+        return rules.legal(board, drawn, rules.find_structure(board, drawn)).sum()
+
+    considered = np.minimum(count_actions(state.drawn), settings.max_considered_actions)
     table = schedule(settings).sum(axis=1)
 
-    def run(settings: SearchConfig, search_by: Callable[[Problem], SearchResult]) -> SearchResult:
-        problem = board, settings, chaotic(board, platform), (), KEY, state, rounds_of(settings)
-        run = jax.jit(lambda: search_by(make_problem(*problem, view=None))._replace(tree=()))
-        return jax.device_get(run())
+    def run(settings: SearchConfig, search_by: SearchAlgorithm) -> SearchResult:
+        def run_program() -> SearchResult:
+            model = model_of(board, settings, chaotic(board, platform), state, structure=None)
+            return search_by(model, settings, KEY, 1.0)
+
+        return jax.device_get(jax.jit(run_program)())
 
     by_mctx = search_by_mctx if settings.nodes == "all" else mctx_oracle.search_by_mctx
     ours, compared = run(settings, search_by_rounds), 0
     kinds, sizes = np.unique(considered[considered > 0], return_counts=True)
-    for kind in kinds[np.argsort(-sizes)][:most_kinds]:
+    for kind in kinds[np.argsort(-sizes)][:max_kinds]:
         rows = considered == kind
         fewer = replace(settings, simulations=int(table[kind]))
         theirs = run(fewer, by_mctx)
         np.testing.assert_array_equal(ours.visits[rows], theirs.visits[rows])
-        np.testing.assert_array_equal(ours.edge[rows], theirs.edge[rows])
+        np.testing.assert_array_equal(ours.action[rows], theirs.action[rows])
         np.testing.assert_allclose(ours.policy[rows], theirs.policy[rows], atol=1e-5)
         np.testing.assert_allclose(ours.value[rows], theirs.value[rows], atol=1e-5)
         compared += rows.sum()
@@ -125,7 +128,7 @@ LARGE = [
     ("nodes", "size", "simulations", "considered", "kinds"),
     [("quiet", (2, 3), 24, 4, 1), ("all", (2, 3), 12, 4, 1), *LARGE],
 )
-def test_visits_moves_and_policies_equal_those_of_mctx(nodes, size, simulations, considered, kinds):
+def test_visits_actions_and_values_equal_those_of_mctx(nodes, size, simulations, considered, kinds):
     settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
     small = size == (2, 3)
     platform = "gpu" if nodes == "quiet" and small else "cpu"
@@ -134,29 +137,29 @@ def test_visits_moves_and_policies_equal_those_of_mctx(nodes, size, simulations,
 
 def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(monkeypatch):
     """One of four games has 12 moves, the others have 2, so a round uses 14 of 32 places."""
-    board, zeros, sizes, found = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
+    board, zeros, sizes, results = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
     drawn = np.zeros((4, board.num_edges), bool)
     drawn[1:, 2:] = True
     state = State(jnp.asarray(drawn), zeros, zeros)
 
-    def evaluate(_params, state: State, _found) -> Evaluation:
+    def evaluate(state: State, _structure) -> Evaluation:
         jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
-        return chaotic(board).evaluate((), state, None)
+        return chaotic(board).evaluate(state, None)
 
-    monkeypatch.setattr("jaxzero.search.rounds.CPU_LEAST", 1)
+    monkeypatch.setattr("jaxzero.search.rounds.MIN_CPU_BATCH", 1)
     settings = SearchConfig(simulations=8, max_considered_actions=8, nodes="all")
-    for most, platform in ((1024, "cpu"), (3, "cpu"), (1024, "gpu")):
-        monkeypatch.setattr("jaxzero.search.rounds.CPU_BATCH", most)
-        problem = board, settings, PositionEvaluator(evaluate, platform), (), KEY, state
-        run = jax.jit(lambda problem=problem: search(*problem, rounds_of(settings)))
-        found.append(jax.block_until_ready(run())._replace(tree=()))
+    for size, platform in ((1024, "cpu"), (3, "cpu"), (1024, "gpu")):
+        monkeypatch.setattr("jaxzero.search.rounds.CPU_BATCH", size)
+        given = board, settings, PositionEvaluator(evaluate, platform), KEY, state
+        run = jax.jit(lambda given=given: search(*given, rounds=rounds_of(settings)))
+        results.append(jax.block_until_ready(run()))
         jax.effects_barrier()
     # Batches of the root and the round: parts of 4, parts of 2, whole rounds. Callbacks come in
     # any order within a search.
     assert sizes[:14] == [4] + 4 * [4] + 2 * [2] + 7 * [2]
     assert sizes[14:] == [32, 32]
-    for parts in found[1:]:
-        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
+    for parts in results[1:]:
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), results[0], parts)
 
 
 @pytest.mark.parametrize(("nodes", "platform"), [("quiet", "gpu"), ("all", "gpu"), ("all", "mctx")])
@@ -169,19 +172,19 @@ def test_evaluations_are_the_positions_that_the_network_needs(nodes, platform):
     drawn = drawn[~drawn.all(axis=1)]
     zeros = jnp.zeros(len(drawn), jnp.int32)
 
-    def evaluate(_params, state: State, _found) -> Evaluation:
+    def evaluate(state: State, _structure) -> Evaluation:
         jax.debug.callback(lambda needed: asked.append(int(needed.sum())), ~is_over(state))
-        return chaotic(board).evaluate((), state, None)
+        return chaotic(board).evaluate(state, None)
 
     evaluator, state = PositionEvaluator(evaluate, "gpu"), State(jnp.asarray(drawn), zeros, zeros)
     search_by = search_by_mctx if platform == "mctx" else search_by_rounds
-    problem = make_problem(board, settings, evaluator, (), KEY, state, rounds_of(settings), None)
-    found = jax.device_get(jax.jit(lambda: search_by(problem)._replace(tree=()))())
+    model = model_of(board, settings, evaluator, state, structure=None)
+    result = jax.device_get(jax.jit(lambda: search_by(model, settings, KEY, 1.0))())
     jax.effects_barrier()
-    assert 0 < found.evaluations.sum() == sum(asked) < found.visits.sum() + len(drawn)
+    assert 0 < result.evaluations.sum() == sum(asked) < result.visits.sum() + len(drawn)
     if platform == "gpu":
-        by_parts = search_by_rounds(problem._replace(platform="cpu"))
-        np.testing.assert_array_equal(found.evaluations, by_parts.evaluations)
+        by_parts = search_by_rounds(model._replace(platform="cpu"), settings, KEY, 1.0)
+        np.testing.assert_array_equal(result.evaluations, by_parts.evaluations)
 
 
 @pytest.mark.parametrize("considered", [1, 2, 3, 16, 60])
@@ -191,7 +194,7 @@ def test_rounds_as_data_have_one_shape(considered):
     shapes = set()
     for simulations in (*range(1, 20), 32, 50, 59, 60, 61, 64, 100, 255, 256):
         rounds = padded_rounds(settings, simulations)
-        shapes.add((rounds.visits.shape, rounds.first.shape))
+        shapes.add((rounds.visits.shape, rounds.first_new.shape))
         own = halving(min(considered, simulations), simulations)
         assert rounds.visits[-1, : rounds.count].tolist() == [1, *own]
         assert not rounds.visits[:, rounds.count :].any()
@@ -211,7 +214,7 @@ def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
     The policy may differ by rounding between programs. Nothing in the search depends on it.
     """
     board, rng = DotsAndBoxes(2, 2), np.random.default_rng(4)
-    most = SearchConfig(nodes=nodes, simulations=256)
+    largest = SearchConfig(nodes=nodes, simulations=256)
     drawn = rng.random((12, board.num_edges)) < rng.uniform(0, 0.9, (12, 1))
     drawn[:3] = [[True] * board.num_edges, [False] * board.num_edges, np.arange(12) > 0]
     if nodes == "quiet":
@@ -220,15 +223,14 @@ def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
     state = State(jnp.asarray(drawn), zeros, zeros)
 
     def find(settings: SearchConfig, rounds: Rounds) -> SearchResult:
-        found = search(board, settings, chaotic(board), (), KEY, state, rounds)
-        return found._replace(tree=found.tree.moves.values[:, 0])
+        return search(board, settings, chaotic(board), KEY, state, rounds=rounds)
 
-    padded = jax.jit(partial(find, most))
+    padded = jax.jit(partial(find, largest))
     for simulations in numbers:
-        own = replace(most, simulations=simulations)
+        own = replace(largest, simulations=simulations)
         alone = jax.jit(partial(find, own, rounds_of(own)))()
-        found = padded(padded_rounds(most, simulations))
-        for name in ("visits", "edge", "value", "tree"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), name)
-        np.testing.assert_allclose(found.policy, alone.policy, rtol=1e-5)
+        result = padded(padded_rounds(largest, simulations))
+        for name in ("visits", "action", "value", "qvalues", "evaluations"):
+            np.testing.assert_array_equal(getattr(result, name), getattr(alone, name), name)
+        np.testing.assert_allclose(result.policy, alone.policy, rtol=1e-5)
     assert padded._cache_size() == 1
