@@ -69,10 +69,7 @@ def search_by_rounds(
 ) -> SearchResult:
     """Search a batch of positions by `rounds`; None: those of the settings."""
     gumbel = root_noise(model, key, gumbel_scale)
-    qtransform = partial(qtransform_completed_by_mix_value, model.value_scale)
-    rounds = rounds_of(settings) if rounds is None else rounds
-    tree = grow_trees(model, settings, qtransform, gumbel, rounds)
-    return search_result(qtransform, tree, model.legal, gumbel)
+    return search_result(model, grow_trees(model, settings, gumbel, rounds), gumbel)
 
 
 def root_noise(model: Model, key: jax.Array, gumbel_scale: float) -> jax.Array:
@@ -85,13 +82,11 @@ def root_noise(model: Model, key: jax.Array, gumbel_scale: float) -> jax.Array:
 
 
 def grow_trees(
-    model: Model,
-    settings: SearchConfig,
-    qtransform: QTransform,
-    gumbel: jax.Array,
-    rounds: Rounds,
+    model: Model, settings: SearchConfig, gumbel: jax.Array, rounds: Rounds | None = None
 ) -> Tree:
-    """Return the trees of a batch of positions after all rounds."""
+    """Return the trees of a batch of positions after all rounds; `gumbel` [B, A] is root noise."""
+    rounds = rounds_of(settings) if rounds is None else rounds
+    qtransform = partial(qtransform_completed_by_mix_value, model.value_scale)
     chex.assert_rank(model.legal, 2)
     on_cpu, static = model.platform == "cpu", isinstance(rounds.count, int)
     width = min(settings.max_considered_actions, settings.simulations)
@@ -173,10 +168,10 @@ def root_scores(
     return jnp.where(eligible, jnp.maximum(LOWEST_SCORE, gumbel + logits + qvalues), -jnp.inf)
 
 
-def search_result(
-    qtransform: QTransform, tree: Tree, legal: jax.Array, gumbel: jax.Array
-) -> SearchResult:
-    """Return the result of a search, given its trees, and the root's actions and noise [B, A]."""
+def search_result(model: Model, tree: Tree, gumbel: jax.Array) -> SearchResult:
+    """Return the result of a search, given its trees and the noise of the root [B, A]."""
+    qtransform = partial(qtransform_completed_by_mix_value, model.value_scale)
+    legal = model.legal
     stats = root_stats(tree, legal)
     logits, visits = stats.children_prior_logits, stats.children_visits
     max_visits = jnp.max(visits, axis=-1, keepdims=True)

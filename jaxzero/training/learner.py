@@ -190,9 +190,10 @@ def update(
     norm = jnp.linalg.norm(ravel_pytree(gradient)[0])
     rate = learning_rate(config.learner, schedule.learning_rate, learner.step, progress)
     metrics["gradient_norm"] = norm
-    shrink = jnp.minimum(1.0, schedule.gradient_clip / norm)
+    clip = schedule.gradient_clip
+    gradient = jax.tree.map(lambda leaf: jnp.where(norm < clip, leaf, leaf / norm * clip), gradient)
     direction, opt_state = make_optimizer(config.learner).update(
-        jax.tree.map(lambda leaf: shrink * leaf, gradient), learner.opt_state, learner.params
+        gradient, learner.opt_state, learner.params
     )
 
     def step(param: jax.Array, direction: jax.Array, is_kernel: bool) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Several processes of one training: how they meet, agree and end.
+"""Several processes of one training: how they start, agree and end.
 
 All processes do the same. Only the first one writes files and prints.
 """
@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -25,7 +25,6 @@ from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
 JOIN_SECONDS = 300  # within which all processes must come
-ALL_HERE, REPLACED = b"all here", b"replaced"  # what the first process answers to the others
 MESSAGE_BYTES = 400
 SEEN_SECONDS = 60  # within which a shared file system shows a new folder to all machines
 
@@ -41,7 +40,8 @@ def join(
 
     Call it before anything uses a device. It ends the process, with exit code 1, unless all come
     within `join_seconds`. Only the first process prints to standard output.
-    Raises: InputError if neither arguments nor environment identify this process; as `meet`.
+    Raises: InputError if neither arguments nor environment identify this process, or if the address
+    cannot be used.
     """
     address = coordinator_address or "the address that the scheduler gives"
 
@@ -57,8 +57,9 @@ def join(
     jax.config.update("jax_enable_preemption_service", False)
     seconds = max(1, round(heartbeat_seconds))
     try:
-        if None not in (coordinator_address, num_processes, process_id):
-            meet(coordinator_address, num_processes, process_id)
+        if coordinator_address is not None:
+            check_address(coordinator_address, is_coordinator=process_id == 0)
+            print(f"waiting for the processes of the job at {address}", file=sys.stderr, flush=True)
         jax.distributed.initialize(
             coordinator_address,
             num_processes,
@@ -83,51 +84,22 @@ def join(
     gather([0.0])
 
 
-def meet(address: str, processes: int, number: int) -> None:
-    """Wait until all processes of a job have come to `address`, each with another number.
+def check_address(address: str, is_coordinator: bool) -> None:
+    """Raise an InputError unless an address resolves and the coordinator can listen there.
 
-    Without it, jax.distributed aborts if the port is taken or a number comes twice. Raises:
-    InputError if the address cannot be used or another process comes with the number of this one.
+    Otherwise jax.distributed aborts the process.
     """
-    print(f"waiting for {processes} processes at {address}", file=sys.stderr, flush=True)
     host, _, port = address.rpartition(":")
     host = host.strip("[]")  # of an IPv6 address
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
     try:
         socket.getaddrinfo(host, port)
-        if number == 0:
-            return _await_others(int(port), processes)
+        if is_coordinator:
+            socket.create_server(("", int(port)), family=family, dualstack_ipv6=dual).close()
     except (OSError, UnicodeError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).partition(" (")[0]
         raise InputError(f"coordinator_address: {address} cannot be used ({reason})") from error
-    answer = b""
-    while answer not in (ALL_HERE, REPLACED):  # the first process may come later
-        with suppress(OSError), socket.create_connection((host, port)) as line:
-            line.sendall(b"%d of %d" % (number, processes))
-            answer = line.recv(len(ALL_HERE))
-        time.sleep(0.2)
-    if answer == REPLACED:
-        raise InputError(f"process_id: {number} is the number of another process too")
-
-
-def _await_others(port: int, processes: int) -> None:
-    """Wait as the first process for the others. Raises: OSError if the port is taken."""
-    awaited = [b"%d of %d" % (number, processes) for number in range(1, processes)]
-    lines: dict[bytes, socket.socket] = {}
-    dual = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if dual else socket.AF_INET
-    with socket.create_server(("", port), family=family, dualstack_ipv6=dual) as server:
-        while len(lines) < len(awaited):
-            line, _ = server.accept()
-            line.settimeout(5)
-            with suppress(OSError):
-                name = line.recv(100)
-                if name in awaited:  # not a stranger
-                    earlier, lines[name] = lines.get(name), line
-                    if earlier:
-                        earlier.sendall(REPLACED)
-        for line in lines.values():
-            with suppress(OSError), line:
-                line.sendall(ALL_HERE)
 
 
 def is_first() -> bool:
