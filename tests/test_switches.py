@@ -14,7 +14,8 @@ from script_runner import BASE, python
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.programs import USUAL, call, use_compilation_cache
-from jaxzero.training.devices import DEVICE_AXIS, compile_shapes, parallelize
+from jaxzero.training.devices import compile_shapes, parallelize
+from jaxzero.training.iteration import DEVICE_AXIS
 
 SETTINGS = dict(option.removeprefix("--").split("=") for option in BASE)
 SETTINGS |= {"devices": 1, "iterations": 1, "evaluation.evaluate_every": 1, "evaluation.games": 2}
@@ -79,15 +80,15 @@ def test_without_jit_nothing_is_compiled_ahead():
         assert not isinstance(x, jax.core.Tracer)
         return (2 * x,)
 
-    def iteration(learner, actor, _playing, key, span):
+    def iteration(learner, actor, key, schedule):
         assert not isinstance(learner, jax.core.Tracer)
         total = jax.lax.psum(actor + jax.lax.axis_index(DEVICE_AXIS), DEVICE_AXIS)
-        return learner + total, actor + key, span
+        return learner + total, actor + key, schedule
 
     with jax.disable_jit():
         assert call(DotsAndBoxes(1, 1), partial(double), np.float32(3)) == (6,)
         mapped = parallelize(iteration, jax.devices()[:2])
-        inputs = jnp.float32(3), jnp.arange(2.0), None, jnp.float32(5), jnp.zeros(2)
+        inputs = jnp.float32(3), jnp.arange(2.0), jnp.float32(5), jnp.zeros(2)
         learner, actor, _ = compile_shapes(mapped, inputs)(*inputs)
     assert learner == 3 + 0 + 1 + 1 and actor.tolist() == [5, 6]
 

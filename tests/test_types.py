@@ -1,6 +1,6 @@
 """Test that jax's switch for 64 bits, which a user's program may need, changes no type here.
 
-Tracing shows the types of arrays, so that nothing is compiled.
+Tracing shows the types of most arrays, so that nearly nothing is compiled.
 """
 
 from __future__ import annotations
@@ -21,25 +21,21 @@ from jaxzero import game as rules
 from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game.structure import find_structure
-from jaxzero.measure import arena
 from jaxzero.network.network import Agent, Network, expected_margin, inference_copy
 from jaxzero.performance import timing
-from jaxzero.play import looking
-from jaxzero.players import choosing
-from jaxzero.players.choosing import Choice
-from jaxzero.search.rounds import padded_rounds, rounds_of
+from jaxzero.play.looking import look_at, moves_of
+from jaxzero.players.network_player import answer
+from jaxzero.search.rounds import padded_rounds
 from jaxzero.search.search import network_evaluator, search
-from jaxzero.training.devices import DEVICE_AXIS
-from jaxzero.training.iteration import input_shapes, make_iteration
+from jaxzero.training.iteration import DEVICE_AXIS, input_shapes, make_iteration
 
 BOARD = rules.DotsAndBoxes(1, 2)
 KEYS = jax.random.split(jax.random.key(0), 3)
 NONE = np.zeros(3, np.int32)
 STATES = rules.State(np.zeros((3, BOARD.num_edges), bool), NONE, NONE)
-LOGITS = np.zeros(BOARD.num_edges, np.float32)
-
-
+NOISE = np.zeros((3, BOARD.num_edges), np.float32)
 RAW = Network(BOARD, NetworkConfig("dense", "raw", 8, 1))
+AGENT = Agent(RAW, any_params(RAW), SearchConfig(simulations=4))
 
 
 def of_rules(keys: jax.Array, states: rules.State, edges: jax.Array) -> Iterator:
@@ -50,12 +46,10 @@ def of_rules(keys: jax.Array, states: rules.State, edges: jax.Array) -> Iterator
 
 
 def of_network(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> Iterator:
-    found, copy = (
-        jax.vmap(partial(find_structure, BOARD))(drawn),
-        inference_copy(network, params, 3),
-    )
+    structure = jax.vmap(partial(find_structure, BOARD))(drawn)
+    copy = inference_copy(network, params, 3)
     for weights in (params, copy):
-        prediction = network.apply(weights, drawn, found)
+        prediction = network.apply(weights, drawn, structure)
         yield prediction, copy, expected_margin(BOARD, prediction)
     yield network.init(jax.random.key(0), drawn)
 
@@ -67,23 +61,18 @@ def of_search(
     key: jax.Array,
     state: rules.State,
 ) -> Iterator:
-    evaluator = network_evaluator(replace(RAW, platform=platform))
-    look = partial(search, BOARD, settings, evaluator, params, key, state)
-    yield look(rounds_of(settings)), look(padded_rounds(settings, 3))
+    evaluator = network_evaluator(replace(RAW, platform=platform), params)
+    given = BOARD, settings, evaluator, key, state
+    yield search(*given), search(*given, rounds=padded_rounds(settings, 3))
 
 
 def of_programs(params: chex.ArrayTree, states: rules.State, noise: jax.Array) -> Iterator:
-    """Yield what the compiled programs of players, analysis, matches and benchmarks return."""
-    agent = Agent(RAW, params, SearchConfig(simulations=4))
-    searching, rounds = choosing.with_rounds(agent, 3, 4)
-    known = RAW, searching.settings, params
-    yield looking._look(*known, states.drawn[0]), looking._moves(BOARD, states.drawn[0])
-    yield choosing._choose_many(*known, states.drawn, (), noise)
-    yield choosing._think(*known, states.drawn[0], rounds)
-    choice, quiet_move = Choice(states.margin, noise[:3]), states.margin > 0
-    yield arena._draw(BOARD, True, states, choice, quiet_move)
+    """Yield what the compiled programs of players and benchmarks return."""
+    settings, evaluator = SearchConfig(simulations=4), network_evaluator(RAW, params)
+    for rounds in ((), padded_rounds(settings, 3)):
+        yield answer(BOARD, settings, evaluator, states.drawn, noise, rounds)
     yield timing.random_positions(RAW, 3)
-    yield timing.searched_states(BOARD, agent.settings, 3)
+    yield timing.searched_states(BOARD, settings, 3)
 
 
 def types(function: Callable[..., Iterator], *inputs: chex.ArrayTree) -> list:
@@ -108,7 +97,8 @@ CASES = {
     "all nodes": search_case("all", "cpu"),
     "quiet nodes": search_case("quiet", "cpu"),
     "quiet nodes on a GPU": search_case("quiet", "gpu"),
-    "programs": partial(types, of_programs, any_params(RAW), STATES, LOGITS),
+    "programs": partial(types, of_programs, any_params(RAW), STATES, NOISE),
+    "analysis": lambda: (look_at(AGENT, STATES.drawn[0]), moves_of(BOARD, STATES.drawn[0])),
 }
 
 
@@ -140,7 +130,7 @@ def test_an_iteration_with_all_that_can_be_on_has_outputs_like_its_inputs():
         # As `parallelize`, but without the shares of several devices.
         iteration = jax.vmap(
             make_iteration(config, network, 1),
-            in_axes=(None, 0, None, None, None),
+            in_axes=(None, 0, None, None),
             out_axes=(None, 0, None),
             axis_name=DEVICE_AXIS,
             axis_size=1,

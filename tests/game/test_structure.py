@@ -13,6 +13,7 @@ from referee import boxes_of
 
 from jaxzero.game import DotsAndBoxes, automorphisms, box_sides, box_sides_table
 from jaxzero.game.structure import find_structure
+from jaxzero.heads import margin_mask
 from jaxzero.network.features import (
     BOX_CLASSES,
     EDGE_CLASSES,
@@ -25,7 +26,6 @@ from jaxzero.network.features import (
     structure_planes,
     unpack_planes,
 )
-from jaxzero.heads import margin_mask
 
 
 def boards(board: DotsAndBoxes, count: int) -> np.ndarray:

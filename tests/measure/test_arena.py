@@ -21,7 +21,7 @@ from jaxzero.measure.arena import (
     play_match,
     wilson_interval,
 )
-from jaxzero.players.choosing import Choice
+from jaxzero.players.network_player import Choice
 from jaxzero.players.players import Player, make_player
 
 BOARD = DotsAndBoxes(2, 2)

@@ -20,7 +20,7 @@ from jaxzero.page import answers, server
 from jaxzero.page.server import LOOPBACK, MAX_BYTES, make_app
 from jaxzero.play import review
 from jaxzero.play.game import draw_turn
-from jaxzero.players.choosing import Choice
+from jaxzero.players.network_player import Choice
 from jaxzero.players.players import LEVELS
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution

@@ -15,18 +15,13 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.game import DotsAndBoxes, initial_states
-from jaxzero.network.network import Network, inference_copy
+from jaxzero.network.network import TRUNKS, Network, inference_copy
 from jaxzero.network.parts import LOOP, SIZES, Sizes
 from jaxzero.performance.timing import random_positions
+from jaxzero.search.interface import Evaluation, PositionEvaluator
 from jaxzero.search.rounds import halving, rounds_of
-from jaxzero.search.search import (
-    Evaluation,
-    PositionEvaluator,
-    network_evaluator,
-    search,
-    selfplay_search,
-)
-from jaxzero.training.learner import CPU_CHUNK, init_learner, update
+from jaxzero.search.search import network_evaluator, search
+from jaxzero.training.learner import init_learner, schedule_of, update
 from jaxzero.training.openings import open_games
 
 # Small sizes: nothing is compiled, and the batch size does not change the tracing time.
@@ -69,14 +64,17 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
     learner = jax.eval_shape(lambda: init_learner(network, config))
     if part == "update":
         samples = partial(random_positions, network, config.learner.batch_size)
-        return partial(update, network, config), (learner, jax.eval_shape(samples))
+        schedule = schedule_of(config.learner, (0.0, 1.0))
+        return partial(update, network, config), (learner, jax.eval_shape(samples), schedule)
     prepared = jax.eval_shape(partial(inference_copy, network, batch=games), learner.params)
     if part == "network":
         return network.apply, (prepared, state.drawn)
-    evaluator = network_evaluator(network)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    rounds = rounds_of(config.search)
-    program = partial(search, network.board, config.search, evaluator, rounds=rounds)
+
+    def program(params, key, state):
+        evaluator, rounds = network_evaluator(network, params), rounds_of(config.search)
+        return search(network.board, config.search, evaluator, key, state, rounds=rounds)
+
     return program, (prepared, key, state)
 
 
@@ -128,8 +126,9 @@ def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
         kinds = ("conv_general_dilated", "dot_general")
         return sum(times for one, times in equations(traced) if one.primitive.name in kinds)
 
-    at_once = products("gpu", 4 * CPU_CHUNK)
-    assert products("cpu", 4 * CPU_CHUNK) > at_once == products("gpu", CPU_CHUNK + 1) > 0
+    step = TRUNKS["conv"].cpu_chunk
+    at_once = products("gpu", 4 * step)
+    assert products("cpu", 4 * step) > at_once == products("gpu", step + 1) > 0
 
 
 def test_random_openings_have_no_loop_of_unknown_length():
@@ -146,17 +145,16 @@ def traced_search(settings: SearchConfig, of_selfplay: bool = False):
     def counted(drawn: jax.Array) -> Evaluation:
         return Evaluation(jnp.zeros(drawn.shape), jnp.zeros(len(drawn)))
 
-    evaluator = PositionEvaluator(lambda _, state, _found: counted(state.drawn), "gpu")
-    program = partial(search, board, settings, evaluator, (), rounds=rounds_of(settings))
-    if of_selfplay:
-        program = partial(selfplay_search, board, settings, evaluator, ())
+    evaluator = PositionEvaluator(lambda state, _structure: counted(state.drawn), "gpu")
+    rounds = None if of_selfplay else rounds_of(settings)
+    program = partial(search, board, settings, evaluator, rounds=rounds)
     return jax.make_jaxpr(program)(jax.random.key(0), initial_states(board, 2))
 
 
 def network_calls(search) -> int:
     """Count how often a traced search calls its evaluator."""
-    found = equations(search.jaxpr)
-    return sum(times for equation, times in found if equation.params.get("name") == "counted")
+    calls = equations(search.jaxpr)
+    return sum(times for equation, times in calls if equation.params.get("name") == "counted")
 
 
 @pytest.mark.parametrize(("simulations", "considered"), [(12, 16), (50, 4), (1, 1)])

@@ -15,7 +15,7 @@ from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Side, choose
 from jaxzero.play.modes import choose_game, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
-from jaxzero.players.choosing import Choice
+from jaxzero.players.network_player import Choice
 from jaxzero.players.players import Player, make_player
 from jaxzero.solver.endgame import solve
 

@@ -13,7 +13,7 @@ from jaxzero.host.background import cancelled_by
 from jaxzero.measure.arena import play_match
 from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
-from jaxzero.players.choosing import SearchOutput
+from jaxzero.players.network_player import Answer
 from jaxzero.players.players import make_player
 from jaxzero.solver import endgame
 
@@ -95,7 +95,8 @@ def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
 def test_preference_begins_with_the_choice_and_has_every_edge():
     drawn = np.isin(np.arange(BOARD.num_edges), [0, 4, 5])
     policy = np.linspace(0, 1, BOARD.num_edges)
-    order = expert.preference(SearchOutput(2, 0.0, policy, None, None), drawn)
+    opinion = Answer(2, 0.0, 2, 0.0, policy, visits=None, qvalues=None)
+    order = expert.preference(opinion, drawn)
     assert order == [2, 11, 10, 9, 8, 7, 6, 3, 1]
 
 

@@ -14,9 +14,9 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.network.network import Agent, Network
 from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
-from jaxzero.training.progress import fitted, refuse_misfit, start_progress
+from jaxzero.training.run_state import fitted, refuse_misfit, start_run
 
-TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--evaluation.gate_threshold=0.5")
+TINY = load_config("configs/tiny.yaml", "--network.channels=16")
 CONV = NetworkConfig(channels=8, blocks=2)
 
 
@@ -24,13 +24,12 @@ def initial(network: Network, params) -> LoadedAgent:
     return LoadedAgent(Agent(network, params, TINY.search), TINY, 0, {})
 
 
-def test_a_run_and_its_gate_start_from_initial_weights():
+def test_a_run_starts_from_initial_weights():
     network, devices = Network(TINY.game.board, TINY.network), jax.devices()[:1]
     source = any_params(network)
-    progress = start_progress(TINY, network, devices, initial(network, source))
-    chex.assert_trees_all_equal(progress.learner.params, source)
-    chex.assert_trees_all_equal(progress.playing, source)
-    assert int(progress.learner.step) == 0
+    state = start_run(TINY, network, devices, initial(network, source))
+    chex.assert_trees_all_equal(state.learner.params, source)
+    assert int(state.learner.step) == 0
 
 
 def test_a_conv_of_another_board_begins_as_it_plays_there():

@@ -10,8 +10,8 @@ from compiled import analyse, any_params, apply
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
 from jaxzero.heads import margin_bins
+from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
 from jaxzero.network.network import Agent, Network
 from jaxzero.runs.resize import margin_columns, resize, resize_params
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.runs.run_dir import save_config
 from jaxzero.errors import InputError
 from jaxzero.runs.run_dir import (
     OF_TRAINING,
     check_result_file,
     check_run_dir,
     new_folder,
+    save_config,
 )
 
 CONFIG = load_config("configs/tiny.yaml")

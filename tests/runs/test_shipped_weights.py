@@ -10,10 +10,10 @@ from flax.traverse_util import flatten_dict
 
 from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
+from jaxzero.heads import HEADS
 from jaxzero.measure.evaluator import measure_weights
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
-from jaxzero.heads import HEADS
 from jaxzero.players.players import make_player
 from jaxzero.runs.run_dir import shipped_file, shipped_names
 from jaxzero.runs.weights import (

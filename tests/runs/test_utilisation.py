@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import jax
 import pytest
+from jaxzero.training.progress import start_progress
 from script_runner import ITERATION
 
 from jaxzero.cli import load_config
@@ -13,7 +14,6 @@ from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.performance.report import measure_work
 from jaxzero.runs.summary import Work
-from jaxzero.training.progress import start_progress
 from jaxzero.training.trainer import Parts, iterate
 
 MAIN = threading.main_thread()

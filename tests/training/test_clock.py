@@ -15,23 +15,25 @@ from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import trainer as trainer_module
 from jaxzero.training.learner import learning_rate
 from jaxzero.training.optimizer import FINAL_RATE
-from jaxzero.training.progress import Progress
+from jaxzero.training.run_state import RunState
 
-SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0)
+SETTINGS = LearnerConfig(warmup_updates=0)
 
 
-def spans(config: Config, seconds: np.ndarray) -> np.ndarray:
-    """Return the spans [N, 2] of a whole run; its iterations take `seconds` [...]."""
-    progress, found = Progress(None, None), []
-    while progress.fraction_done(config) < 1:
-        found.append(progress.next_span(config))
-        minutes = progress.minutes + seconds[progress.iteration] / 60
-        progress = progress._replace(iteration=progress.iteration + 1, minutes=minutes)
-    return np.array(found)
+def progress_of(config: Config, seconds: np.ndarray) -> np.ndarray:
+    """Return the progress [N, 2] before and after each iteration; they take `seconds` [...]."""
+    state, spans = RunState(None, None), []
+    while state.progress(config) < 1:
+        spans.append(state.next_schedule(config).progress)
+        minutes = state.minutes + seconds[state.iteration] / 60
+        state = state._replace(iteration=state.iteration + 1, minutes=minutes)
+    return np.array(spans)
 
 
 def test_without_a_limit_of_time_the_clock_changes_nothing():
-    slow, fast = (spans(Config(iterations=40), np.full(40, seconds)) for seconds in (100, 0.1))
+    slow, fast = (
+        progress_of(Config(iterations=40), np.full(40, seconds)) for seconds in (100, 0.1)
+    )
     np.testing.assert_array_equal(slow, fast)
     edges = np.arange(41, dtype=np.float32) / 40
     np.testing.assert_allclose(slow, np.stack([edges[:-1], edges[1:]], axis=1), rtol=1e-6)
@@ -40,25 +42,27 @@ def test_without_a_limit_of_time_the_clock_changes_nothing():
 @pytest.mark.parametrize("mean", [3, 17, 40])
 def test_the_learning_rate_at_the_end_of_the_time_is_the_final_rate(mean):
     seconds = mean * np.random.default_rng(mean).uniform(0.8, 1.2, 1000)
-    found = spans(Config(iterations=0, minutes=10), seconds)
-    both = spans(Config(iterations=1000, minutes=10), seconds)
-    np.testing.assert_array_equal(found[1:], both[1:])  # the first span depends on iterations only
-    assert len(found) == pytest.approx(600 / mean, rel=0.1, abs=1)
-    np.testing.assert_allclose(found[2:, 0], found[1:-1, 1], atol=0.5 / len(found))
-    rate = learning_rate(SETTINGS, 0, found[-1, 1])
+    progress = progress_of(Config(iterations=0, minutes=10), seconds)
+    both = progress_of(Config(iterations=1000, minutes=10), seconds)
+    np.testing.assert_array_equal(
+        progress[1:], both[1:]
+    )  # the first one depends on iterations only
+    assert len(progress) == pytest.approx(600 / mean, rel=0.1, abs=1)
+    np.testing.assert_allclose(progress[2:, 0], progress[1:-1, 1], atol=0.5 / len(progress))
+    rate = learning_rate(SETTINGS, 1.0, 0, progress[-1, 1])
     assert float(rate) == pytest.approx(FINAL_RATE, abs=0.005)
 
 
 def test_iterations_end_a_run_whose_time_is_not_up():
-    found = spans(Config(iterations=10, minutes=10), np.full(10, 6.0))
-    np.testing.assert_allclose(found, spans(Config(iterations=10), np.full(10, 6.0)))
+    progress = progress_of(Config(iterations=10, minutes=10), np.full(10, 6.0))
+    np.testing.assert_allclose(progress, progress_of(Config(iterations=10), np.full(10, 6.0)))
 
 
 def test_a_slow_run_begins_to_follow_the_clock():
-    found = spans(Config(iterations=100, minutes=1), np.full(100, 15.0))
-    np.testing.assert_allclose(found[:, 0], [0, 0.25, 0.5, 0.75])
-    assert found[0, 1] == np.float32(0.01)  # no iteration has been timed yet
-    np.testing.assert_allclose(found[1:, 1], [0.5, 0.75, 1])
+    progress = progress_of(Config(iterations=100, minutes=1), np.full(100, 15.0))
+    np.testing.assert_allclose(progress[:, 0], [0, 0.25, 0.5, 0.75])
+    assert progress[0, 1] == np.float32(0.01)  # no iteration has been timed yet
+    np.testing.assert_allclose(progress[1:, 1], [0.5, 0.75, 1])
 
 
 def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(tmp_path, monkeypatch, capsys):

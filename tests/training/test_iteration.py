@@ -13,13 +13,14 @@ from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.training import trainer as trainer_module
 from jaxzero.training.devices import (
-    DEVICE_AXIS,
     assert_replicated,
     choose_devices,
+    parallelize,
     replicate,
 )
-from jaxzero.training.iteration import compile_iteration, make_iteration
-from jaxzero.training.progress import Progress
+from jaxzero.training.iteration import DEVICE_AXIS, input_shapes, make_iteration
+from jaxzero.training.program import compile_iteration
+from jaxzero.training.run_state import RunState
 from jaxzero.training.trainer import run_iteration
 
 CONFIG = short_config("--devices=2")
@@ -32,7 +33,7 @@ def ran(alike_runs_share_a_program):
     iterate = compile_iteration(
         CONFIG, Network(CONFIG.game.board, CONFIG.network), devices
     ).compiled
-    progress, run_key = beginning(CONFIG, devices)
+    state, run_key = beginning(CONFIG, devices)
     read = jax.device_get
 
     def counted_read(tree):
@@ -43,7 +44,7 @@ def ran(alike_runs_share_a_program):
         patch.setattr(trainer_module.jax, "device_get", counted_read)
         with jax.transfer_guard("disallow"):
             for _ in range(4):
-                progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)
+                state, metrics = run_iteration(CONFIG, iterate, run_key, state)
                 history.append(metrics)
         begin = beginning(CONFIG, devices)[0]
         first, metrics = run_iteration(CONFIG, iterate, run_key, begin)
@@ -51,9 +52,9 @@ def ran(alike_runs_share_a_program):
         # The same learner in another iteration.
         learner, actor = beginning(CONFIG, devices)[0][:2]
         learner = learner._replace(iteration=replicate(jnp.int32(1), devices))
-        other, _ = run_iteration(CONFIG, iterate, run_key, Progress(learner, actor))
+        other, _ = run_iteration(CONFIG, iterate, run_key, RunState(learner, actor))
         other = np.asarray(other.actor.replay.drawn)
-    return progress, history, reads[:4], first, other
+    return state, history, reads[:4], first, other
 
 
 def test_the_host_reads_scalars_once_per_iteration(ran):
@@ -74,16 +75,16 @@ def test_devices_hold_the_same_learner_and_different_games(ran):
 
 
 def test_counters_and_ring_move_on(ran):
-    progress, history, *_ = ran
-    assert int(progress.learner.iteration) == 4
-    assert int(progress.learner.step) == 12
-    block = plan(CONFIG).positions // 2
-    assert progress.actor.replay.cursor.tolist() == [block] * 2  # room for three, four written
-    assert progress.actor.replay.size.tolist() == [3 * block] * 2
-    assert progress.games == 64
+    state, history, *_ = ran
+    assert int(state.learner.iteration) == 4
+    assert int(state.learner.step) == 12
+    block = plan(CONFIG, 2).positions
+    assert state.actor.replay.cursor.tolist() == [block] * 2  # room for three, four written
+    assert state.actor.replay.size.tolist() == [3 * block] * 2
+    assert state.games == 64
     assert all(np.isfinite(value) for line in history for value in line.values())
     assert not any("learn/safe_end_loss" in line for line in history)
-    assert set(progress.actor.replay.labels) == {"margin"}
+    assert set(state.actor.replay.labels) == {"margin"}
 
 
 def test_a_learner_that_differs_between_devices_is_caught():
@@ -103,3 +104,15 @@ def test_indivisible_settings_are_refused_by_name():
         InputError, match=r"selfplay\.games_per_iteration: 16 is not divisible by 3"
     ):
         make_iteration(CONFIG, network, 3)
+
+
+def test_learning_rate_decay_and_clipping_are_data_of_the_program():
+    def program(*options: str) -> str:
+        config = short_config(*options)
+        network = Network(config.game.board, config.network)
+        iteration = parallelize(make_iteration(config, network, 1), jax.devices()[:1])
+        return iteration.lower(*input_shapes(config, network, 1)).as_text()
+
+    names = ("learning_rate", "weight_decay", "gradient_clip")
+    assert program() == program(*(f"--learner.{name}=0.125" for name in names))
+    assert program() != program("--learner.decay_fraction=0.125")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.config import SelfplayConfig
+from jaxzero.config import SelfplayConfig, plan
 from jaxzero.search import plain_game
-from jaxzero.search.rounds import SearchResult
+from jaxzero.search.interface import SearchResult
 from jaxzero.training import selfplay
-from jaxzero.training.queue import RandomMoves, draw_random_moves, new_games, start_lanes
+from jaxzero.training.selfplay import RandomMoves, draw_random_moves, new_games, start_lanes
 
 GAMES, MOVES = 4096, 12
 
@@ -45,20 +45,29 @@ def test_the_asked_share_of_games_deviates_once_at_any_point_after_the_opening()
 def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     """A fake search has the first legal move as best and the last legal move as policy."""
 
-    def search(board, _settings, _evaluate, _params, _key, state, _view):
-        legal = jax.vmap(partial(plain_game.legal, board))(state.drawn)
+    def search(board, _settings, _evaluator, _key, state, structure):
+        legal = jax.vmap(partial(plain_game.legal, board))(state.drawn, structure)
         last = legal.shape[1] - 1 - jnp.argmax(legal[:, ::-1], axis=1)
         policy, nothing = jax.nn.one_hot(last, legal.shape[1]), jnp.zeros(len(legal))
         visits = jnp.zeros(legal.shape, jnp.int32)
-        return SearchResult(jnp.argmax(legal, axis=1), policy, nothing, visits, policy, ())
+        return SearchResult(
+            action=jnp.argmax(legal, axis=1),
+            policy=policy,
+            value=nothing,
+            visits=visits,
+            prior=policy,
+            qvalues=policy,
+            evaluations=visits[:, 0],
+        )
 
     config = load_config("configs/tiny.yaml", "--search.nodes=all", "--selfplay.sampled_moves=2")
     odd = jnp.arange(GAMES) % 2 > 0
     flags = RandomMoves(jnp.zeros(GAMES, jnp.int32), jnp.where(odd, 3, -1))
-    monkeypatch.setattr(selfplay, "selfplay_search", search)
-    play = start_lanes(config, new_games(config, jax.random.key(0), GAMES))
+    monkeypatch.setattr(selfplay, "search", search)
+    games = new_games(config, jax.random.key(0), GAMES)
+    play = start_lanes(config, plan(config), games)
     play = play._replace(games=play.games._replace(random=flags))
-    step = jax.jit(partial(selfplay.play_step, config, None, (), jax.random.key(1)))
+    step = jax.jit(partial(selfplay.play_step, config, None, jax.random.key(1)))
     boards = [np.asarray(play.games.state.drawn)]
     for _ in range(4):
         play = step(play)

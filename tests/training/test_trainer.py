@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from jaxzero.training.progress import Progress, resume_progress
 from short_run import saved, short_config, train
 
 import jaxzero.training.trainer as trainer_module
@@ -26,7 +27,6 @@ from jaxzero.runs.weights import load_agent
 from jaxzero.training.devices import shard_actor
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import Progress, resume_progress
 
 # Settings that differ from the short run. They are used together, so they compile only once.
 OTHER = (
