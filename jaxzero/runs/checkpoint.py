@@ -2,17 +2,15 @@
 
 <run_dir>/checkpoints/<iteration>/learner   weights, optimiser, counters
 <run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest two checkpoints
-<run_dir>/checkpoints/<iteration>/record    config, version, totals, layout of the replay, checksums
+<run_dir>/checkpoints/<iteration>/record    config, version, totals, layout of the replay, checksum
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import sys
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -28,7 +26,7 @@ from jaxzero import __version__
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
-CHECKSUMS = "checksums"  # in the record, by item
+CHECKSUM = "checksum"  # in the record, of the learner: orbax reads changed weights silently
 MAX_CHECKPOINTS = 10  # that are kept, the newest ones
 
 
@@ -52,21 +50,16 @@ class Checkpoints:
         self._owner = owner
         self.folder = run_dir.resolve() / CHECKPOINTS
         self.folder.mkdir(exist_ok=True)
-        self._opened = os.open(self.folder, os.O_RDONLY)
-        # Orbax takes characters such as [ or a backslash for a pattern or a separator. This path to
-        # the open folder, which only Linux has, is without them.
-        link = Path(f"/proc/self/fd/{self._opened}")
-        self._link = link if link.exists() else self.folder
         # Otherwise threads wait for minutes for a folder that cannot be made.
         at_once = ocp.AsyncOptions(create_directories_asynchronously=False)
         options = ocp.CheckpointManagerOptions(max_to_keep=MAX_CHECKPOINTS, async_options=at_once)
-        self._manager = ocp.CheckpointManager(self._link, options=options)
+        self._manager = ocp.CheckpointManager(self.folder, options=options)
         self._saved: int | None = None  # the iteration that was saved last
 
     def iterations(self) -> list[int]:
         """Return the iterations that have a finished checkpoint, oldest first."""
         # Read the folder, not the manager: a reload makes orbax forget the checkpoint in progress.
-        return finished_checkpoints(self._link)
+        return finished_checkpoints(self.folder)
 
     def save(
         self,
@@ -92,11 +85,8 @@ class Checkpoints:
             devices, capacity = jax.tree.leaves(replay)[0].shape[:2]
             layout = {"devices": devices, "capacity": capacity}
         record = {**record, "version": __version__, "replay": layout}
-        # With several processes none has the whole replay.
-        sums = {item: checksum(tree) for item, tree in trees.items() if _is_here(tree)}
-        sums["record"] = record_sum(record)
         items = {item: ocp.args.StandardSave(tree) for item, tree in trees.items()}
-        items["record"] = ocp.args.JsonSave({**record, CHECKSUMS: sums})
+        items["record"] = ocp.args.JsonSave({**record, CHECKSUM: checksum(trees["learner"])})
         with self._told():  # orbax first waits for the previous save
             self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
             self._saved = iteration
@@ -105,8 +95,8 @@ class Checkpoints:
     def check(self) -> None:
         """Raise a RunError if the last save has failed or the folder is gone. Does not wait."""
         with self._told():
-            if not os.path.samestat(self.folder.stat(), os.fstat(self._opened)):
-                raise OSError("another folder has its name")
+            if not self.folder.is_dir():
+                raise OSError("the folder is gone")
             if not self._manager.is_saving_in_progress():
                 self._manager.wait_until_finished()
 
@@ -132,7 +122,6 @@ class Checkpoints:
     def _reason(self, error: Exception) -> str:
         full = os.strerror(errno.ENOSPC)
         words = getattr(error, "strerror", None) or str(error).strip()
-        words = words.replace(str(self._link), str(self.folder))
         return full if full in words else words.split("\n")[0][:200]
 
     def close(self) -> None:
@@ -141,7 +130,6 @@ class Checkpoints:
         finally:
             with self._told():  # `close` waits too and may meet another failed write
                 self._manager.close()
-                os.close(self._opened)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -161,15 +149,15 @@ class Checkpoints:
         for iteration in finished[:-2]:
             shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
 
-    def set_aside(self, after: int) -> None:
-        """Rename the checkpoints after an iteration: they are damaged and will be written again.
+    def delete(self, after: int) -> None:
+        """Delete the unreadable checkpoints after an iteration, or orbax refuses to write them.
 
         Every process must call `reload` afterwards.
         """
         for iteration in self.iterations():
             if iteration > after and self._owner:
-                name = f"{iteration}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
-                (self.folder / str(iteration)).rename(self.folder / name)
+                print(f"deleted: checkpoint {self.folder / str(iteration)} cannot be read")
+                shutil.rmtree(self.folder / str(iteration))
 
     def reload(self) -> None:
         """Read the list of checkpoints again."""
@@ -190,11 +178,14 @@ class Checkpoints:
         where = self.folder / str(iteration)
         try:
             record = self.record(iteration)
-            learner = self._tree(iteration, "learner", record, learner_like)
+            learner = self._tree(iteration, "learner", learner_like)
+            total = checksum(learner)
+            if record.get(CHECKSUM, total) != total:  # earlier versions have other names
+                raise Damaged(f"checkpoint {where} is damaged: its learner has another checksum")
             replay = None
             if replay_like is not None and record["replay"]:
                 like = _in_layout(replay_like, record["replay"])
-                replay = like._replace(**self._tree(iteration, "replay", record, like._asdict()))
+                replay = like._replace(**self._tree(iteration, "replay", like._asdict()))
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
@@ -216,25 +207,18 @@ class Checkpoints:
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
 
     def record(self, iteration: int) -> dict[str, Any]:
-        """Read the record of one checkpoint. Raises: Damaged, or an error of orbax."""
-        record = self._read(iteration, "record", ocp.args.JsonRestore())
-        # First: the content of a damaged record means nothing.
-        self._refuse_damaged(iteration, "record", record, record_sum(record))
-        return record
+        """Read the record of one checkpoint. Raises: an error of orbax."""
+        return self._read(iteration, "record", ocp.args.JsonRestore())
 
     def _tree(
-        self,
-        iteration: int,
-        item: str,
-        record: dict[str, Any],
-        like: chex.ArrayTree | None = None,
+        self, iteration: int, item: str, like: chex.ArrayTree | None = None
     ) -> chex.ArrayTree:
         """Read an item with the shapes of `like`, or as nested dicts. Raises: InputError."""
         # With shapes orbax reads the item to the host. Without them it reads to the device that
         # saved the item, which may not exist here.
         handler = ocp.StandardCheckpointHandler()
         try:
-            saved = handler.metadata(self._link / str(iteration) / item).tree
+            saved = handler.metadata(self.folder / str(iteration) / item).tree
         finally:
             handler.close()
         like = saved if like is None else like
@@ -242,16 +226,7 @@ class Checkpoints:
             where = self.folder / str(iteration)
             raise InputError(f"checkpoint {where} does not fit this run: its {item} {difference}")
         zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)
-        tree = self._read(iteration, item, ocp.args.StandardRestore(zeros))
-        self._refuse_damaged(iteration, item, record, checksum(tree))
-        return tree
-
-    def _refuse_damaged(self, iteration: int, item: str, record: dict, found: int) -> None:
-        """Raise Damaged if the checksum of an item differs from the one in the record."""
-        # With several processes the record has no checksum of the replay.
-        if record[CHECKSUMS].get(item, found) != found:
-            where = self.folder / str(iteration)
-            raise Damaged(f"checkpoint {where} is damaged: its {item} has another checksum")
+        return self._read(iteration, item, ocp.args.StandardRestore(zeros))
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
@@ -268,12 +243,6 @@ def checksum(tree: chex.ArrayTree) -> int:
         total = zlib.crc32(f"{name} {leaf.dtype} {leaf.shape}".encode(), total)
         total = zlib.crc32(leaf.reshape(-1).view(np.uint8), total)
     return total
-
-
-def record_sum(record: dict[str, Any]) -> int:
-    """Return the checksum of a record without its own checksums."""
-    plain = {name: x for name, x in record.items() if name != CHECKSUMS}
-    return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
 def _named(tree: chex.ArrayTree) -> dict[str, Any]:
@@ -311,9 +280,9 @@ def _in_layout(replay: chex.ArrayTree, layout: dict[str, int]) -> chex.ArrayTree
     return jax.tree.map(as_saved, replay)
 
 
-def layout_difference(expected: chex.ArrayTree, found: chex.ArrayTree) -> str:
+def layout_difference(expected: chex.ArrayTree, saved: chex.ArrayTree) -> str:
     """Say which array is missing, unknown, or of another shape or dtype; "" if none is."""
-    want, have = _named(expected), _named(found)
+    want, have = _named(expected), _named(saved)
     for name in want:
         if name not in have:
             return f"has no {name}"

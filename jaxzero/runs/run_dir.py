@@ -34,6 +34,7 @@ OF_TRAINING = (
     *("summary.json", "curves.png", "tensorboard"),
 )
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
+ORBAX_PATTERN = r"[][*?{}\\]"  # characters that orbax does not take literally in a path
 SUFFIX = ".safetensors"  # of exported networks
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 
@@ -123,6 +124,8 @@ def check_result_file(option: str, path: Path | None) -> None:
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     """Raise an InputError unless a run may start in `run_dir`, or with `resume` continue there."""
+    if special := re.findall(ORBAX_PATTERN, str(run_dir.resolve())):
+        raise InputError(f"run_dir: {run_dir} has {special[0]!r} in its path: name another folder")
     if is_run(run_dir) and not resume:
         raise InputError(
             f"run_dir: {run_dir} holds a run; continue it with --resume or name another directory"

@@ -100,7 +100,7 @@ def resume_run(
         raise RunError(
             f"run_dir: the processes have read different checkpoints of {checkpoints.folder}"
         )
-    on_first(lambda: checkpoints.set_aside(after=iteration))
+    on_first(lambda: checkpoints.delete(after=iteration))
     checkpoints.reload()
     if replay is None:
         print("replay        not saved: it starts empty")
