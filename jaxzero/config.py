@@ -116,8 +116,8 @@ class SelfplayConfig:
     better and take more memory. With late_start_moves a quarter of the games runs at a time."""
     late_start_moves: NonNegativeInt = 0
     """Number of random moves before self-play starts. They are not stored. Half of the games start
-    even later, but games without enough steps left are not played. Later starts give shorter games
-    and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
+    later still; games that cannot finish within the step budget are skipped. Later starts give
+    shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
     lower them to 0. Captures do not count. Needs search.nodes quiet."""
     late_start_until: ClosedUnitInterval = 0.0
     """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
@@ -270,8 +270,8 @@ class Config:
             )
         if shortest_game(self) <= self.selfplay.late_start_moves:
             raise InputError(
-                f"selfplay.late_start_moves: {self.selfplay.late_start_moves} leaves nothing to "
-                f"play on {self.game.board}"
+                f"selfplay.late_start_moves: {self.selfplay.late_start_moves} must be below "
+                f"{shortest_game(self)}, the length of the shortest {self.game.board} game"
             )
         for name in ("selfplay", "evaluation"):
             plies = getattr(self, name).random_opening_moves
@@ -325,7 +325,7 @@ class Plan(NamedTuple):
     steps: int  # largest number of decisions of a lane
     decisions: int  # of all lanes; a whole game counts as the shortest, a late one fills its lane
     positions: int  # stored; about the mean number of decisions of a game, times the games
-    new_positions: int  # distinct ones: late games may have fewer decisions, some are stored twice
+    new_positions: int  # distinct positions per iteration (late starts may store some twice)
     iterations_kept: int  # in the full replay
 
 

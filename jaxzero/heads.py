@@ -2,7 +2,7 @@
 
 A head is a last layer of the network. Every decision of the finished games gets a label, which
 passes through the replay to the loss. A new head is a new entry in `HEADS`; nothing else changes.
-The search reads the policy and the margin. Other heads only teach the trunk.
+The search reads the policy and the margin. Other heads are auxiliary losses.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def cross_entropy(board: DotsAndBoxes, logits: jax.Array, label: jax.Array) -> d
 class Head:
     """A prediction of the network, from its logits to its loss.
 
-    Labels are whole numbers from 0; -1 means unknown. A position with an unknown label has no loss.
+    Labels are class indices; -1 is masked out.
     """
 
     size: Callable[[DotsAndBoxes], int]  # board -> K logits
@@ -132,16 +132,16 @@ def totals(
     share = jnp.where(early, settings.td_lambda, jnp.float32(1))
     result = results[decisions.game].astype(jnp.float32)
 
-    def back(behind: tuple, here: tuple) -> tuple[tuple, tuple[jax.Array, jax.Array]]:
-        """Take one step back; `behind` is what is known about the decision after this one."""
-        game, played, total, known, expected = behind
-        decision, result, share, own = here
-        goes_on = (game == decision.game) & played
+    def back(carry: tuple, step: tuple) -> tuple[tuple, tuple[jax.Array, jax.Array]]:
+        """carry: (game, played, total, known, expected) of the next decision."""
+        game, played, total, known, expected = carry
+        decision, result, share, own = step
+        continues = (game == decision.game) & played
         weight = jnp.where(known | (share == 1), share, 0.0)
         # At weight 1 nothing is added, so a result stays a whole number.
         mixed = jnp.where(weight == 1, total, weight * total + (1 - weight) * expected)
-        total = jnp.where(goes_on, mixed, result)
-        known = ~decision.random & (known | (share < 1) | ~goes_on)
+        total = jnp.where(continues, mixed, result)
+        known = ~decision.random & (known | (share < 1) | ~continues)
         return (decision.game, decision.played, total, known, own), (total, known)
 
     lanes = decisions.played.shape[1]
@@ -170,20 +170,20 @@ def safe_end_label(
 ) -> jax.Array:
     """Return the label of the safe end: [T, B] int32.
 
-    It is unknown where there is no safe edge, where the game never comes to its safe end, and
-    where a random move comes before it.
+    It is unknown without a safe edge, in games without a safe end, and before a random move that
+    precedes the safe end.
     """
     chains, some = jax.vmap(jax.vmap(partial(long_chains, config.game.board)))(decisions.drawn)
     own = 2 * chains + decisions.player
 
-    def back(behind: tuple, here: tuple) -> tuple[tuple, jax.Array]:
-        """Take one step back; an end is twice the chains plus the player to move."""
-        game, end = behind
-        number, played, random, player, some, own = here
+    def back(carry: tuple, step: tuple) -> tuple[tuple, jax.Array]:
+        """carry: (game, end) of the next decision; an end is twice the chains plus the player."""
+        game, end = carry
+        number, played, random, player, some, own = step
         later = jnp.where((game == number) & ~random, end, -1)
         end = jnp.where(played, jnp.where(some, later, own), -1)
-        told = some & (end >= 0)
-        return (number, end), jnp.where(told, end // 2 * 2 + (end + player) % 2, -1)
+        known = some & (end >= 0)
+        return (number, end), jnp.where(known, end // 2 * 2 + (end + player) % 2, -1)
 
     steps = decisions.game, decisions.played, decisions.random, decisions.player, some, own
     last = jnp.full(decisions.game.shape[1], -1, jnp.int32)

@@ -89,13 +89,13 @@ def _opening_sides(
 class Equivalence(NamedTuple):
     """Which edges of a quiet position count as one move."""
 
-    # [A] bool, edges as good as their move; the outer edges of a chain of two are not.
+    # [A] bool, edges equivalent to the canonical one; the outer edges of a two-chain are weaker.
     as_good: jax.Array
     canonical: jax.Array  # [A] int32, the move that represents each edge; outside chains itself
 
 
 def equivalence(board: DotsAndBoxes, structure: Structure) -> Equivalence:
-    """Return for every edge of the quiet position of one structure which move it counts as."""
+    """Return the move that represents each edge of the quiet position of one structure."""
     right, below, _ = _opening_sides(board, structure)
     box = jnp.arange(board.num_boxes, dtype=jnp.int32).reshape(board.rows, board.cols)
     row, col = box // board.cols, box % board.cols

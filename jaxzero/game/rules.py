@@ -147,8 +147,8 @@ def discount(next_state: State, again: jax.Array) -> jax.Array:
     """Return the factor from the value of the next position to this one: [] float32.
 
     Each value is for the side to move there: +1 when the same side moves again, -1 when the turn
-    passes, 0 when the game is over. In the plain game no other function sets a sign between values
-    of the search. The quiet game uses `search/quiet_game.outcome`: captures decide who moves next.
+    passes, 0 when the game is over. The only sign flip in the plain game. In the quiet game it is
+    `search/quiet_game.outcome`, because captures decide who moves next.
     """
     sign = jnp.where(again, jnp.float32(1), -1)
     return jnp.where(is_over(next_state), 0.0, sign)

@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxzero.game.rules import DotsAndBoxes, highest_beside, sides_of_boxes
 
-# Most rounds in one kernel. With more, XLA on a CPU computes the same values many times.
+# Rounds in one kernel, at most. With more, XLA on a CPU computes the same values many times.
 FUSED_ROUNDS = 8
 WORD = 32  # bits
 
@@ -42,7 +42,7 @@ class Structure(NamedTuple):
     loop: jax.Array  # [rows, cols] bool, the boxes of loops in `quiet`
     open_sides: jax.Array  # [rows, cols] int32, sides not drawn in `quiet`
     first: jax.Array  # [rows, cols] int32, first box of the chain or loop here; num_boxes: none
-    joined: jax.Array  # [rows, cols] int32, ends of the chain here that are at joints: 0 to 2
+    joined: jax.Array  # [rows, cols] int32, number of chain ends that touch a joint, 0-2
 
 
 # Programs call `structure` in several places; JAX traces it once and inlines it.
@@ -270,7 +270,7 @@ def unpack(boxes: BoxSet) -> jax.Array:
 
 
 def one_each(board: DotsAndBoxes) -> BoxSet:
-    """Return a set for every box that holds only this box; words [rows, cols]."""
+    """Return all singleton sets; words [rows, cols]."""
     alone = np.eye(board.num_boxes, dtype=bool).reshape(-1, board.rows, board.cols)
     sets = zip(*(_constant(board, boxes) for boxes in alone), strict=True)
     shape = board.rows, board.cols

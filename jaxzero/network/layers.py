@@ -1,4 +1,4 @@
-"""Layers and residual blocks of the network, in the forms that suit the platform.
+"""Layers and residual blocks of the network, with one implementation per platform.
 
 No layer looks at other positions of the batch, so there are no batch statistics to synchronise, and
 convolution, bias and activation stay adjacent so that XLA can fuse them. Every block starts as the

@@ -68,7 +68,7 @@ NO_ACTION = -1  # draws nothing and passes the turn
 
 
 class SearchedGame(Protocol):
-    """The game as the search sees it: `plain_game` or `quiet_game`. All functions are for ONE game.
+    """The game that is searched: `plain_game` or `quiet_game`. All functions are for ONE game.
 
     The *searched position* of a position is the same one in the plain game; in the quiet game it is
     the position after all free boxes are taken. `structure` is that of the position, None in the

@@ -30,7 +30,7 @@ MAXVISIT_INIT = 50.0  # c_visit of Danihelka et al.
 
 
 class NodeStats(NamedTuple):
-    """What a node knows about its actions."""
+    """The statistics of the actions of a node."""
 
     raw_value: jax.Array  # [...] float32, by the network
     children_prior_logits: jax.Array  # [..., A] float32

@@ -18,14 +18,14 @@ from jaxzero.game.quiet import draw_quiet, fewest_decisions, most_decisions, qui
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import find_structure
 
-STEEPEST = 4.0  # nats per box: this steep, a board fills row by row
-FARTHEST = 2.0  # boards: around a center this far away, circles look like lines
+MAX_SLOPE = 4.0  # largest bias, in nats per box; fills the board row by row
+MAX_DISTANCE = 2.0  # of the centre, in boards; circles around it then look like lines
 
 
 class Opening(NamedTuple):
     """Games in their opening."""
 
-    goes_on: jax.Array  # [B] bool, the opening has not passed its limit yet
+    unfinished: jax.Array  # [B] bool, fewer moves than the length so far
     kept: State  # [B], the last position that is accepted as a start
     facing: State  # [B], after the last move; it may have free boxes
 
@@ -83,15 +83,17 @@ def _draw_styles(
 ) -> OpeningStyle:
     """Draw how each game opens: OpeningStyle [B]."""
     number = jnp.arange(games, dtype=jnp.int32)
-    most = fewest_decisions(board) - 1
+    max_moves = fewest_decisions(board) - 1
     size = jnp.array([board.rows, board.cols], jnp.int32)
     # One draw, because each compiles slowly.
     row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games), jnp.float32)
-    center = jnp.stack([row, col], axis=1) * (1 + 2 * FARTHEST) - FARTHEST
-    slope = STEEPEST * jnp.maximum(2 * slope - 1, 0)
+    center = jnp.stack([row, col], axis=1) * (1 + 2 * MAX_DISTANCE) - MAX_DISTANCE
+    slope = MAX_SLOPE * jnp.maximum(2 * slope - 1, 0)
     closed = jnp.floor(closed * board.num_boxes).astype(jnp.int32)
     # Uniform from as far below `plies` as above; half of the games then get exactly `plies`.
-    length = 2 * plies - most + jnp.floor(length * (2 * (most - plies) + 1)).astype(jnp.int32)
+    length = (
+        2 * plies - max_moves + jnp.floor(length * (2 * (max_moves - plies) + 1)).astype(jnp.int32)
+    )
     length = jnp.maximum(plies, length)
     return OpeningStyle(
         careful=number % 4 < 3,
@@ -132,16 +134,16 @@ def _ply(board: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Op
 
     `noise` [A] is Gumbel noise.
     """
-    goes_on, kept, facing = opening
+    unfinished, kept, facing = opening
     chex.assert_shape([noise, facing.drawn], (board.num_edges,), custom_message="edges of a game")
-    # The only call of `structure` in the loop, because it compiles slowly.
+    # The only call of `find_structure` in the loop, because it compiles slowly.
     structure = find_structure(board, facing.drawn)
-    kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)
-    goes_on = goes_on & (_moves(board, facing.drawn) < style.length)
+    kept = jax.tree.map(partial(jnp.where, unfinished), facing, kept)
+    unfinished = unfinished & (_moves(board, facing.drawn) < style.length)
     moves = quiet_moves(board, structure)
     safe = moves & structure.safe
     allowed = jnp.where(style.careful & jnp.any(safe), safe, moves)
     noisy = _logits(style, jnp.asarray(edge_centres(board))) + noise
     edge = jnp.argmax(jnp.where(allowed, noisy, -jnp.inf)).astype(jnp.int32)
     moved = draw_quiet(board, settle(facing, structure, jnp.zeros((), bool)), edge)
-    return Opening(goes_on, kept, jax.tree.map(partial(jnp.where, goes_on), moved, facing))
+    return Opening(unfinished, kept, jax.tree.map(partial(jnp.where, unfinished), moved, facing))

@@ -135,7 +135,7 @@ def on_first(action: Callable[[], object]) -> None:
 
 @contextmanager
 def ends_together(resume_command: str) -> Iterator[None]:
-    """End this process at once if a block fails here alone or because another process is gone.
+    """End this process at once if a block fails here alone or because another process has died.
 
     The processes wait for each other, so no collective and no save of a checkpoint would return.
     The other processes end as soon as they miss this one.

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jaxzero.config import Config
 from jaxzero.heads import Decisions, heads_of
 
-TICKETS = 2**30  # about the sum of resampling weights; whole numbers have exact sums
+# Weights are integers summing to about 2^30, so the cumulative sum is exact.
+TOTAL_WEIGHT = 2**30
 TINY = 1e-30  # smaller priors count as this; keeps the divergence finite
 
 
@@ -52,7 +53,7 @@ def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
     # Even weights where the total surprise is 0.
     relative = jnp.where(total > 0, surprise / jnp.maximum(total, TINY), played / count)
     share = jnp.float32(1 - surprise_weight) * played / count + surprise_weight * relative
-    return (share * TICKETS).astype(jnp.int32)
+    return (share * TOTAL_WEIGHT).astype(jnp.int32)
 
 
 def resample(
