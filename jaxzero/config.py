@@ -24,7 +24,7 @@ from jsonargparse.typing import (
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.quiet import fewest_decisions, most_decisions
+from jaxzero.game.quiet import max_decisions, min_decisions
 
 BoardSide = restricted_number_type("BoardSide", int, [(">=", 1), ("<=", 20)])
 
@@ -117,8 +117,8 @@ class SelfplayConfig:
     late_start_moves: NonNegativeInt = 0
     """Number of random moves before self-play starts. They are not stored. Half of the games start
     later still; games that cannot finish within the step budget are skipped. Later starts give
-    shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
-    lower them to 0. Captures do not count. Needs search.nodes quiet."""
+    shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and let
+    late_start_until lower them to 0. Captures do not count. Needs search.nodes quiet."""
     late_start_until: ClosedUnitInterval = 0.0
     """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
     Openings are learnt only after the endgames that follow them are played well. A twelfth of the
@@ -358,13 +358,13 @@ def plan(config: Config, devices: int = 1) -> Plan:
 def shortest_game(config: Config) -> int:
     """Return the decisions of the shortest game from the first move on; quiet 3x3: 15."""
     board = config.game.board
-    return fewest_decisions(board) if config.search.nodes == "quiet" else board.num_edges
+    return min_decisions(board) if config.search.nodes == "quiet" else board.num_edges
 
 
 def longest_game(config: Config) -> int:
     """Return the decisions of the longest game from the first move on; quiet 3x3: 17."""
     board = config.game.board
-    return most_decisions(board) if config.search.nodes == "quiet" else board.num_edges
+    return max_decisions(board) if config.search.nodes == "quiet" else board.num_edges
 
 
 def check_number(field: str, value: Any, kind: type) -> int | float:

@@ -18,6 +18,7 @@ from jaxzero.config import (
     plan,
 )
 from jaxzero.errors import InputError
+from jaxzero.runs.run_dir import save_config
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 TINY = str(ROOT / "configs/tiny.yaml")

@@ -31,7 +31,7 @@ from jaxzero.game.rules import (
 from jaxzero.game.structure import Structure, find_structure, first_boxes
 
 
-def fewest_decisions(board: DotsAndBoxes) -> int:
+def min_decisions(board: DotsAndBoxes) -> int:
     """Return the fewest moves of a whole quiet game.
 
     Every edge is either a quiet move or closes one or two boxes. If no edge closes two boxes, the
@@ -40,12 +40,12 @@ def fewest_decisions(board: DotsAndBoxes) -> int:
     return board.num_edges - board.num_boxes
 
 
-def most_decisions(board: DotsAndBoxes) -> int:
+def max_decisions(board: DotsAndBoxes) -> int:
     """Return the most moves of a whole quiet game.
 
     Two boxes close at once only at the end of a cycle, which has at least four boxes.
     """
-    return fewest_decisions(board) + board.num_boxes // 4
+    return min_decisions(board) + board.num_boxes // 4
 
 
 def quiet_moves(board: DotsAndBoxes, structure: Structure) -> jax.Array:

@@ -258,10 +258,10 @@ def _read_ccgc(content: dict[str, Any]) -> RecordedGame:
 def _read_piece(number: int, entry: Any) -> tuple[str, int]:
     """Return the colour and the edge of a piece; rows are numbered from the bottom."""
     piece = entry.get("piece") if isinstance(entry, dict) else None
-    found = isinstance(piece, str) and _PIECE.fullmatch(piece)
-    if not found:
+    entry = isinstance(piece, str) and _PIECE.fullmatch(piece)
+    if not entry:
         raise InputError(f"game[{number}]: {shown(entry)} must hold a piece such as 'r(a6,h)'")
-    colour, col, row, kind = found.groups()
+    colour, col, row, kind = entry.groups()
     edge = edge_at(CCGC_BOARD, kind, 6 - int(row) - (kind == "v"), ord(col) - ord("a"))
     if edge is None:
         raise InputError(f"game[{number}]: {piece} is not on a {CCGC_BOARD} board")
@@ -291,15 +291,15 @@ def _to_ccgc(game: RecordedGame) -> dict[str, Any]:
 
 
 def _lines_to_json(line: RecordedGame | Variation) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     if line.comments:
-        found["comments"] = {str(ply): text for ply, text in line.comments}
+        entry["comments"] = {str(ply): text for ply, text in line.comments}
     if line.variations:
-        found["variations"] = [
+        entry["variations"] = [
             {"at": one.at, "moves": list(one.moves)} | _lines_to_json(one)
             for one in line.variations
         ]
-    return found
+    return entry
 
 
 def _read_lines(
@@ -317,23 +317,23 @@ def _read_lines(
         _check_whole("comments", ply, first, len(moves))
         return ply, _one_line("comments", text, LONGEST_COMMENT)
 
-    def variation(found: Any) -> Variation:
+    def variation(entry: Any) -> Variation:
         names = {"at", "moves", "comments", "variations"}
-        if not isinstance(found, dict) or not {"at", "moves"} <= set(found) <= names:
-            raise InputError(f"{shown(found)} must be an object with at and moves")
-        at = found["at"]
+        if not isinstance(entry, dict) or not {"at", "moves"} <= set(entry) <= names:
+            raise InputError(f"{shown(entry)} must be an object with at and moves")
+        at = entry["at"]
         _check_whole("at", at, first, len(moves))
-        own = tuple(_numbered("moves", board, edge) for edge in _listed("moves", found["moves"]))
+        own = tuple(_numbered("moves", board, edge) for edge in _listed("moves", entry["moves"]))
         _check_edges(board, "moves", own, start + moves[:at])
-        return Variation(at, own, **_read_lines(board, start, moves[:at] + own, at + 1, found))
+        return Variation(at, own, **_read_lines(board, start, moves[:at] + own, at + 1, entry))
 
     comments = content.get("comments", {})
     if not isinstance(comments, dict):
         raise InputError(f"comments: {shown(comments)} must be an object")
     variations = []
-    for number, found in enumerate(_listed("variations", content.get("variations", []))):
+    for number, entry in enumerate(_listed("variations", content.get("variations", []))):
         try:
-            variations.append(variation(found))
+            variations.append(variation(entry))
         except InputError as error:
             raise InputError(f"variations[{number}]: {error}") from error
     read = tuple(comment(*entry) for entry in comments.items())
@@ -351,9 +351,9 @@ def _check_edges(board: DotsAndBoxes, name: str, edges: Any, before: tuple = ())
         drawn.add(edge)
 
 
-def _check_whole(name: str, value: Any, least: int, most: int) -> None:
-    if type(value) is not int or not least <= value <= most:
-        raise InputError(f"{name}: {shown(value)} must be a whole number from {least} to {most}")
+def _check_whole(name: str, value: Any, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise InputError(f"{name}: {shown(value)} must be a whole number from {low} to {high}")
 
 
 def _listed(name: str, value: Any) -> list | tuple:
@@ -363,7 +363,7 @@ def _listed(name: str, value: Any) -> list | tuple:
 
 
 def _one_line(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
-    """Return a text as one printable line of at most `longest` characters."""
+    """Return a text as one printable line of at high `longest` characters."""
     if not isinstance(value, str):
         raise InputError(f"{name}: {shown(value)} must be text")
     printable = "".join(sign if sign.isprintable() else " " for sign in value)

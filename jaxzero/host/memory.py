@@ -30,8 +30,8 @@ def available_host_bytes(system: Path = Path("/")) -> int | None:
 
 def _numbers(path: Path, pattern: str) -> list[int]:
     """Return the numbers that a pattern finds in a system file; none if there is no such file."""
-    found = path.exists() and re.search(pattern, path.read_text())
-    return [int(number) for number in found.groups()] if found else []
+    match = path.exists() and re.search(pattern, path.read_text())
+    return [int(number) for number in match.groups()] if match else []
 
 
 def process_peak_bytes() -> int:

@@ -69,7 +69,7 @@ def collect(
     fewest, most = undrawn
     bands = bands_between(fewest, most)
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
-    found, seen = [], set()
+    chosen_rows, seen = [], set()
     for name in suite.suite_names():
         if name.startswith(f"{board}_"):
             stored = suite.load_suite(name, board).drawn
@@ -88,10 +88,10 @@ def collect(
             for side in range(len(HALVES)):
                 chosen = [row for row in fresh if half[row] == side]
                 chosen = enumerate(chosen[: count // 2 + (side < count % 2)])
-                found += [(low, rank, boards[row], side) for rank, row in chosen]
-    if not found:
+                chosen_rows += [(low, rank, boards[row], side) for rank, row in chosen]
+    if not chosen_rows:
         raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
-    _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
+    _, _, *columns = zip(*sorted(chosen_rows, key=lambda entry: entry[:2]), strict=True)
     return Candidates(*map(np.array, columns))
 
 
@@ -223,18 +223,18 @@ def write_store(store: Path, board: DotsAndBoxes, node_limit: int, known: Known)
 
 
 def make_suites(
-    board: DotsAndBoxes, candidates: Candidates, found: Solved, split: bool
+    board: DotsAndBoxes, candidates: Candidates, solutions: Solved, split: bool
 ) -> dict[str, Suite]:
     """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
 
     Unsolved positions are left out, and positions in which all moves have the same value: no move
     is wrong there.
     """
-    kept = found.solved & Suite("", board, candidates.drawn, found.moves).decisive
+    kept = solutions.solved & Suite("", board, candidates.drawn, solutions.moves).decisive
     parts = {"": kept}
     if split:
         parts = {name: kept & (candidates.half == side) for side, name in enumerate(HALVES)}
     return {
-        name: Suite(name, board, candidates.drawn[rows], found.moves[rows])
+        name: Suite(name, board, candidates.drawn[rows], solutions.moves[rows])
         for name, rows in parts.items()
     }

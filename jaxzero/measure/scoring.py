@@ -56,8 +56,8 @@ def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
         rows = np.arange(first, min(first + BATCH, len(suite)))
         drawn = np.ones((BATCH, suite.board.num_edges), bool)  # finished games fill the last batch
         drawn[: len(rows)] = suite.drawn[rows]
-        found = player.decide(keys[np.resize(rows, BATCH)], State(drawn, zeros, zeros))
-        parts.append([part[: len(rows)] for part in found[:2] if part is not None])
+        choice = player.decide(keys[np.resize(rows, BATCH)], State(drawn, zeros, zeros))
+        parts.append([part[: len(rows)] for part in choice[:2] if part is not None])
     return Answers(*map(np.concatenate, zip(*parts, strict=True)))
 
 

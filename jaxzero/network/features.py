@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.game.quiet import fewest_decisions
+from jaxzero.game.quiet import min_decisions
 from jaxzero.game.rules import DotsAndBoxes, box_sides, highest_beside, split_edges
 from jaxzero.game.structure import Structure, first_boxes
 
@@ -252,8 +252,8 @@ def count_codes(board: DotsAndBoxes) -> Counts:
     A change here changes the inputs of every trunk, so weights trained before no longer fit.
     """
 
-    def up_to(most: int, counts: int = 1) -> CountCode:
-        return CountCode(range(most + 1), counts=counts)
+    def up_to(high: int, counts: int = 1) -> CountCode:
+        return CountCode(range(high + 1), counts=counts)
 
     boxes = board.num_boxes
     longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
@@ -269,7 +269,7 @@ def count_codes(board: DotsAndBoxes) -> Counts:
         loops_by_length=up_to(MAX_LOOPS, len(LOOPS)),
         long_chains=up_to(MAX_LONG),
         control=control,
-        moves_left=up_to(fewest_decisions(board)),
+        moves_left=up_to(min_decisions(board)),
         chains_without_joint=up_to(MAX_CHAINS, longest),
         chains_with_one_joint=up_to(MAX_JOINED, longest_joined),
         chains_with_two_joints=up_to(MAX_JOINED, longest_joined),
@@ -311,12 +311,12 @@ def _counts(board: DotsAndBoxes, structure: Structure) -> jax.Array:
     # of a loop minus 8, as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
     of_chain = jnp.where(structure.length >= 3, structure.length - 4, 0)
     worth = jnp.where(structure.loop, structure.length - 8, of_chain)
-    most_joints = np.array([2, 0], np.int32)[:, None, None]
-    counted = starts[None] & (structure.joined[None] <= most_joints)
+    max_joints = np.array([2, 0], np.int32)[:, None, None]
+    counted = starts[None] & (structure.joined[None] <= max_joints)
     control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2), dtype=jnp.int32)
-    # Least and most open sides of the boxes in each of the three counts of boxes.
-    least, most = (np.array(sides, np.int32)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
-    boxes = (structure.open_sides[None] >= least) & (structure.open_sides[None] <= most)
+    # Least and high open sides of the boxes in each of the three counts of boxes.
+    low, high = (np.array(sides, np.int32)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
+    boxes = (structure.open_sides[None] >= low) & (structure.open_sides[None] <= high)
     boxes = jnp.sum(boxes, axis=(1, 2), dtype=jnp.int32)
     safe, undrawn = jnp.sum(jnp.stack([structure.safe, ~structure.quiet]), axis=1, dtype=jnp.int32)
     by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
@@ -366,17 +366,17 @@ def encode(codes: Counts, counts: Counts) -> jax.Array:
 
     One operation codes all bits, because every operation adds compile time.
     """
-    numbers, values, odd, least, most = [], [], [], [], []
+    numbers, values, odd, low, high = [], [], [], [], []
     for code in codes:
         for _ in range(code.counts):
-            numbers += [len(least)] * code.bits
+            numbers += [len(low)] * code.bits
             values += [*code.values, *[0] * code.odd]
             odd += [False] * len(code.values) + [True] * code.odd
-            least.append(code.values[0])
-            most.append(code.values[-1])
+            low.append(code.values[0])
+            high.append(code.values[-1])
     count = jnp.concatenate([jnp.atleast_1d(count) for count in counts])
-    chex.assert_shape(count, (len(least),), custom_message="counts")
-    near = jnp.clip(count, np.array(least, np.int32), np.array(most, np.int32))
+    chex.assert_shape(count, (len(low),), custom_message="counts")
+    near = jnp.clip(count, np.array(low, np.int32), np.array(high, np.int32))
     rows = np.array(numbers, np.int32)
     count, near = (x.at[rows].get(mode="promise_in_bounds") for x in (count, near))
     return jnp.where(np.array(odd), count % 2 == 1, near == np.array(values, np.int32))

@@ -108,10 +108,10 @@ def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
 def _greatest_jvp(axes: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple:
     (x,), (change,) = primals, tangents
     x = jax.lax.optimization_barrier(x)
-    most = x.max(axis=axes, keepdims=True)
-    there = (x == most).astype(x.dtype)
-    count = jnp.maximum(there.sum(axis=axes), 1)
-    return most.squeeze(axes), (change * there).sum(axis=axes) / count
+    maximum = x.max(axis=axes, keepdims=True)
+    is_maximum = (x == maximum).astype(x.dtype)
+    count = jnp.maximum(is_maximum.sum(axis=axes), 1)
+    return maximum.squeeze(axes), (change * is_maximum).sum(axis=axes) / count
 
 
 class Conv3x3(nn.Module):

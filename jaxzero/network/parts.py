@@ -48,9 +48,9 @@ def in_parts(
     Used entries go through `function` in parts. Unused entries get the result of another entry,
     or 0. Each size is compiled once.
     """
-    most = max(sizes.sizes)
+    largest = max(sizes.sizes)
     count = jnp.sum(used, dtype=jnp.int32)
-    room = len(used) + most
+    room = len(used) + largest
     order = jnp.nonzero(used, size=room, fill_value=0)[0].astype(jnp.int32)
 
     def part(size: int, begin: jax.Array) -> chex.ArrayTree:
@@ -58,7 +58,7 @@ def in_parts(
         done = function(*jax.tree.map(lambda field: field[rows], inputs))
         # All sizes return equally many rows; the next part overwrites the padding.
         return jax.tree.map(
-            lambda field: jnp.pad(field, [(0, most - size), *[(0, 0)] * (field.ndim - 1)]),
+            lambda field: jnp.pad(field, [(0, largest - size), *[(0, 0)] * (field.ndim - 1)]),
             done,
         )
 
@@ -69,7 +69,7 @@ def in_parts(
         put = partial(jax.lax.dynamic_update_slice_in_dim, start_index=begin, axis=0)
         return begin + jnp.array(sizes.sizes, jnp.int32)[number], jax.tree.map(put, done, new)
 
-    shapes = jax.eval_shape(partial(part, most), jnp.int32(0))
+    shapes = jax.eval_shape(partial(part, largest), jnp.int32(0))
     done = jax.tree.map(lambda x: jnp.zeros((room, *x.shape[1:]), x.dtype), shapes)
     with jax.named_scope(LOOP):
         _, done = jax.lax.while_loop(lambda carry: carry[0] < count, add, (jnp.int32(0), done))

@@ -123,8 +123,8 @@ def lower_evaluation(
     network: Network, settings: SearchConfig, learner: Learner, games: int
 ) -> jax.stages.Lowered:
     """Lower one evaluation of `games` games. Use no loop: its body would count only once."""
-    state, found = jax.eval_shape(partial(searched_states, network.board, settings, games))
-    return jax.jit(network.apply).lower(_shapes(learner).params, state.drawn, found)
+    state, structure = jax.eval_shape(partial(searched_states, network.board, settings, games))
+    return jax.jit(network.apply).lower(_shapes(learner).params, state.drawn, structure)
 
 
 def _shapes(learner: Learner) -> Learner:

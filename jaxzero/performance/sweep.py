@@ -92,9 +92,9 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
                     row = measure(point, out, rounds, point_minutes)
             rows.append({"settings": point.settings} | row)
             print(row_line(rows[-1]), flush=True)
-            found = speeds.setdefault(series, [0.0])
-            found.append(row.get(SPEED, 0.0))
-            slower = max(found[-2:]) < max(found)  # twice in a row
+            measured = speeds.setdefault(series, [0.0])
+            measured.append(row.get(SPEED, 0.0))
+            slower = max(measured[-2:]) < max(measured)  # twice in a row
             if grid.growing and (slower or row["status"] not in ("ok", "invalid")):
                 ended.add(series)
     return rows

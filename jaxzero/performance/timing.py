@@ -158,15 +158,17 @@ def network_part(work: Workload, repeats: int) -> Part:
         width = min(settings.max_considered_actions, settings.simulations)
         batch = min(batch * width, max(SIZES[network.platform].sizes))
 
-    def evaluate(prepared: chex.ArrayTree, found: Structure | None, drawn: jax.Array) -> jax.Array:
-        prediction = network.apply(prepared, drawn, found)
+    def evaluate(
+        prepared: chex.ArrayTree, structure: Structure | None, drawn: jax.Array
+    ) -> jax.Array:
+        prediction = network.apply(prepared, drawn, structure)
         margin_logits = prediction.head_logits["margin"]
         total = prediction.policy_logits + margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
-    state, found = searched_states(network.board, settings, batch)
+    state, structure = searched_states(network.board, settings, batch)
     prepared = jax.jit(partial(inference_copy, network, batch=batch))(work.learner.params)
-    call = repeated(evaluate, state.drawn, repeats, prepared, found)
+    call = repeated(evaluate, state.drawn, repeats, prepared, structure)
     return Part(call, batch * repeats, work.evaluations)
 
 

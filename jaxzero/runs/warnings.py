@@ -40,11 +40,11 @@ class Warnings:
         for name, values in self._recent.items():
             if name in metrics:
                 values.append(metrics[name])
-        found = [one for one in self._found(metrics) if one[0] not in self._reported]
-        self._reported |= {name for name, _ in found}
-        return [f"{name}: {words}" for name, words in found]
+        new = [one for one in self._problems(metrics) if one[0] not in self._reported]
+        self._reported |= {name for name, _ in new}
+        return [f"{name}: {words}" for name, words in new]
 
-    def _found(self, metrics: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    def _problems(self, metrics: Mapping[str, float]) -> Iterator[tuple[str, str]]:
         """Yield the name and the text of each warning that holds now."""
         config, ratio = self._config, self._config.replay_ratio
         if ratio > MAX_REPLAY_RATIO:

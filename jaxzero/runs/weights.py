@@ -90,27 +90,27 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_d
 
     check_run(field, run_dir)
     config = config_of_file(config_file(run_dir))
-    found = finished_checkpoints(run_dir / CHECKPOINTS)
-    if not found:  # opening the folder would create it
+    saved = finished_checkpoints(run_dir / CHECKPOINTS)
+    if not saved:  # opening the folder would create it
         raise InputError(f"{field}: {run_dir} has no checkpoint yet")
-    if checkpoint is not None and checkpoint not in found:
-        there = ", ".join(map(str, found))
+    if checkpoint is not None and checkpoint not in saved:
+        there = ", ".join(map(str, saved))
         raise InputError(f"{field}: {run_dir} has no checkpoint {checkpoint} (there are: {there})")
     with Checkpoints(run_dir) as checkpoints:
         if checkpoint is None:
             restored = checkpoints.restore_newest()
         else:
             restored = checkpoints.restore(checkpoint)
-    learner, saved = restored.learner, restored.record
+    learner, record = restored.learner, restored.record
     params = jax.tree.map(np.array, learner["params"])
     flat = flatten_dict(params, sep="/")
     network = network_of(config, flat)
     check_shapes(f"{field}: {run_dir}", flat, param_shapes(network))
     before = initial_note(run_dir)
     training = {
-        "minutes": before["minutes"] + saved["minutes"],
-        "games": before["games"] + saved["games"],
-        "version": saved["version"],
+        "minutes": before["minutes"] + record["minutes"],
+        "games": before["games"] + record["games"],
+        "version": record["version"],
     }
     agent, iteration = Agent(network, params, config.search), int(learner["iteration"])
     return LoadedAgent(agent, config, iteration, {"training": training}, os.path.abspath(run_dir))

@@ -65,14 +65,14 @@ def boxes_beside(across, down, stride, boxes):
 @njit(inline="always")
 def component(seed, within, across, down, stride):
     """Return the boxes of `within` connected to `seed` through undrawn edges."""
-    found = seed
+    region = seed
     while True:
-        near = ((found & across) >> stride) | ((found << stride) & across)
-        near |= ((found & down) >> ONE) | ((found << ONE) & down)
-        grown = found | (near & within)
-        if grown == found:
-            return found
-        found = grown
+        near = ((region & across) >> stride) | ((region << stride) & across)
+        near |= ((region & down) >> ONE) | ((region << ONE) & down)
+        grown = region | (near & within)
+        if grown == region:
+            return region
+        region = grown
 
 
 @njit()

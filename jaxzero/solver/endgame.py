@@ -312,14 +312,14 @@ def first_of(search: Search[Result], works: Sequence[Work]) -> Result:
 
     if len(works) == 1:
         return search(*works[0])
-    found = []
+    results = []
 
     def run(work: Work) -> Result:
         control = work[-1]
         control[null_window.SHARED] = 1
         result = search(*work)
         if not control[null_window.STOP]:
-            found.append(result)
+            results.append(result)
             for other in works:
                 other[-1][null_window.STOP] = 1
         return result
@@ -329,5 +329,5 @@ def first_of(search: Search[Result], works: Sequence[Work]) -> Result:
             pool.submit(run, work)
         own = run(works[0])
     for work in works:
-        work[-1][null_window.STOP] = not found
-    return found[0] if found else own
+        work[-1][null_window.STOP] = not results
+    return results[0] if results else own

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxzero.config import SelfplayConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.board import box_centres, edge_centres
-from jaxzero.game.quiet import draw_quiet, fewest_decisions, most_decisions, quiet_moves, settle
+from jaxzero.game.quiet import draw_quiet, max_decisions, min_decisions, quiet_moves, settle
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import find_structure
 
@@ -75,7 +75,7 @@ def open_games(board: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Nume
     # No opening is longer, so the loop has a fixed length. The last round only accepts the move of
     # the round before; its own move is dropped.
     first = Opening(jnp.ones(games, bool), facing, facing)
-    return jax.lax.fori_loop(0, most_decisions(board) + 1, ply, first).kept
+    return jax.lax.fori_loop(0, max_decisions(board) + 1, ply, first).kept
 
 
 def _draw_styles(
@@ -83,21 +83,19 @@ def _draw_styles(
 ) -> OpeningStyle:
     """Draw how each game opens: OpeningStyle [B]."""
     number = jnp.arange(games, dtype=jnp.int32)
-    max_moves = fewest_decisions(board) - 1
-    size = jnp.array([board.rows, board.cols], jnp.int32)
+    max_moves = min_decisions(board) - 1
+    sides = jnp.array([board.rows, board.cols], jnp.int32)
     # One draw, because each compiles slowly.
     row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games), jnp.float32)
     center = jnp.stack([row, col], axis=1) * (1 + 2 * MAX_DISTANCE) - MAX_DISTANCE
     slope = MAX_SLOPE * jnp.maximum(2 * slope - 1, 0)
     closed = jnp.floor(closed * board.num_boxes).astype(jnp.int32)
-    # Uniform from as far below `plies` as above; half of the games then get exactly `plies`.
-    length = (
-        2 * plies - max_moves + jnp.floor(length * (2 * (max_moves - plies) + 1)).astype(jnp.int32)
-    )
-    length = jnp.maximum(plies, length)
+    # Uniform from as far below `plies` as above; about half of the games then get `plies`.
+    low, size = 2 * plies - max_moves, 2 * (max_moves - plies) + 1
+    length = jnp.maximum(plies, low + jnp.floor(length * size).astype(jnp.int32))
     return OpeningStyle(
         careful=number % 4 < 3,
-        center=center * size[None, :],
+        center=center * sides[None, :],
         slope=jnp.where(sign < 0.5, slope, -slope),
         closed=jnp.where((number % 2 == 1) & (length > 0), closed, 0),
         length=length,
@@ -125,7 +123,7 @@ def _close(board: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, start: St
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1, dtype=jnp.int32)
     closed = (rank < style.closed).reshape(board.rows, board.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
-    drawn = drawn & (_moves(board, drawn) < fewest_decisions(board))
+    drawn = drawn & (_moves(board, drawn) < min_decisions(board))
     return State(drawn, boxes_closed(board, drawn) % 2, start.player)
 
 

@@ -12,7 +12,7 @@ from referee import Referee
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State
-from jaxzero.game.quiet import most_decisions
+from jaxzero.game.quiet import max_decisions
 from jaxzero.measure.arena import (
     MatchResult,
     after_openings,
@@ -108,7 +108,7 @@ def test_captures_follow_from_the_decision_that_they_belong_to():
     for players in ((once, once), (once, at_every_edge), (at_every_edge, once)):
         asked.clear()
         np.testing.assert_array_equal(play(players)[1], expected)
-        most = games * (most_decisions(board) + 1) // (1 if players == (once, once) else 2)
+        most = games * (max_decisions(board) + 1) // (1 if players == (once, once) else 2)
         assert 0 < sum(asked) <= most
 
 

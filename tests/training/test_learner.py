@@ -17,10 +17,9 @@ from jaxzero.cli import load_config
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations
 from jaxzero.heads import HEADS, heads_of
-from jaxzero.network.network import IMPOSSIBLE, Network, Prediction
+from jaxzero.network.network import IMPOSSIBLE, TRUNKS, Network, Prediction
 from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (
-    CPU_CHUNK,
     LOGIT_SIZE_WEIGHT,
     Learner,
     augment,
@@ -29,6 +28,7 @@ from jaxzero.training.learner import (
     loss,
     mean_gradient,
     sample_losses,
+    schedule_of,
     update,
 )
 from jaxzero.training.optimizer import FINAL_RATE, learning_rate
@@ -68,8 +68,10 @@ def learner_of(config: Config) -> Learner:
 
 @cache
 def step_of(config: Config):
-    """Return the compiled update."""
-    return jax.jit(partial(update, Network(BOARD, config.network), config))
+    """Return the compiled update with the schedule of the settings."""
+    schedule = schedule_of(config.learner, (0.0, 1.0))
+    step = partial(update, Network(BOARD, config.network), config)
+    return jax.jit(partial(step, schedule=schedule))
 
 
 def test_losses_by_hand():
@@ -124,24 +126,25 @@ def test_wrong_shapes_fail_with_the_name():
 
 
 def test_the_learning_rate_rises_stays_and_falls():
-    settings = LearnerConfig(warmup_updates=10, learning_rate=1.0, decay_fraction=0.4)
+    settings = LearnerConfig(warmup_updates=10, decay_fraction=0.4)
     steps = np.arange(101)
-    rate = np.asarray(learning_rate(settings, steps, steps / 100))
+    rate = np.asarray(learning_rate(settings, 1.0, steps, steps / 100))
     np.testing.assert_allclose(rate[:10], np.arange(1, 11) / 10, rtol=1e-5)
     np.testing.assert_allclose(rate[10:60], 1)
     # The decay equals the cosine schedule of optax.
     cosine = optax.cosine_decay_schedule(1.0, 40, FINAL_RATE)
     np.testing.assert_allclose(rate[60:], [float(cosine(step)) for step in range(41)], rtol=1e-5)
     settings = replace(settings, warmup_updates=0, decay_fraction=0.0)
-    np.testing.assert_array_equal(learning_rate(settings, steps, steps / 100), 1)
+    np.testing.assert_array_equal(learning_rate(settings, 1.0, steps, steps / 100), 1)
 
 
-def learning(span: jax.Array, **settings) -> Learner:
+def learning(progress: jax.Array, **settings) -> Learner:
     """Take one update from a fresh learner."""
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=1, **settings))
     replay = add(empty_replay(64, BOARD.num_edges, heads_of(CONFIG.network)), batch_of(64))
     key = jax.random.key(0)
-    return learn(NETWORK, config, learner_of(config), replay, key, 64, span=span)[0]
+    schedule = schedule_of(config.learner, (0.0, 0.0))._replace(progress=progress)
+    return learn(NETWORK, config, learner_of(config), replay, key, 64, schedule)[0]
 
 
 def test_steps_get_smaller_as_the_run_goes_on():
@@ -178,13 +181,15 @@ def test_a_step_without_a_finite_gradient_changes_nothing():
 def test_updates_skipped_at_the_end_are_counted(monkeypatch):
     flags = jnp.array([1.0, 0.0, 1.0, 1.0])
 
-    def skipping(_network, _config, learner, _batch, _axis_name, fraction):
-        return learner, {"skipped": flags[jnp.round(4 * fraction).astype(int)]}
+    def skipping(_network, _config, learner, _batch, _schedule, progress, _axis_name):
+        skipped = flags[jnp.round(4 * progress).astype(int)]
+        return learner, {"skipped": skipped, "learning_rate": progress}
 
     monkeypatch.setattr(learner_module, "update", skipping)
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=4))
     replay = add(empty_replay(64, BOARD.num_edges, heads_of(CONFIG.network)), batch_of(64))
-    _, metrics = learn(NETWORK, config, learner_of(config), replay, jax.random.key(0), 8)
+    schedule = schedule_of(config.learner, (0.0, 1.0))
+    _, metrics = learn(NETWORK, config, learner_of(config), replay, jax.random.key(0), 8, schedule)
     assert (metrics["learn/skipped_updates"], metrics["learn/skipped_at_end"]) == (3, 2)
 
 
@@ -195,8 +200,9 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
     batch = batch._replace(labels=labels(np.zeros(64, int), np.arange(64) == 5))
     joined, joined_metrics = step_of(CONFIG)(learner, batch)
     halves = jax.tree.map(lambda leaf: leaf.reshape(2, 32, *leaf.shape[1:]), batch)
+    step = partial(update, NETWORK, CONFIG, schedule=schedule_of(CONFIG.learner, (0.0, 1.0)))
     split = jax.pmap(
-        partial(update, NETWORK, CONFIG, axis_name="device"),
+        partial(step, axis_name="device"),
         axis_name="device",
         in_axes=(None, 0),
         out_axes=(None, None),
@@ -214,19 +220,20 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
 
 def test_the_gradient_in_steps_is_that_of_the_whole_batch():
     config = replace(CONFIG, network=replace(CONFIG.network, trunk="conv", channels=8))
-    network, batch = Network(BOARD, config.network), batch_of(3 * CPU_CHUNK)
+    network, step = Network(BOARD, config.network), TRUNKS["conv"].cpu_chunk
+    batch = batch_of(3 * step)
     # Few margins are known, all of them in the second step.
-    few = np.arange(3 * CPU_CHUNK) // 8 == CPU_CHUNK // 8
+    few = np.arange(3 * step) // 8 == step // 8
     batch = batch._replace(labels=labels(np.zeros(len(few), int), few))
     params = any_params(network)
     whole = jax.jit(jax.grad(partial(loss, network), has_aux=True))
     steps = jax.jit(partial(mean_gradient, network))
-    (expected, parts), (found, found_parts) = whole(params, batch), steps(params, batch)
-    assert found_parts.keys() == parts.keys()
+    (expected, parts), (mean, means) = whole(params, batch), steps(params, batch)
+    assert means.keys() == parts.keys()
     for name, value in parts.items():
-        np.testing.assert_allclose(found_parts[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-6), found, expected)
-    assert float(optax.tree.norm(found)) > 0.01
+        np.testing.assert_allclose(means[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-6), mean, expected)
+    assert float(optax.tree.norm(mean)) > 0.01
 
 
 def test_symmetries_move_edges_and_policy_together():

@@ -14,7 +14,7 @@ from compiled import analyse
 from jaxzero.config import SelfplayConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed
 from jaxzero.game.board import edge_centres
-from jaxzero.game.quiet import fewest_decisions, settle
+from jaxzero.game.quiet import min_decisions, settle
 from jaxzero.game.structure import Structure
 from jaxzero.training.openings import first_ply, open_games
 
@@ -97,7 +97,7 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
 def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
     start = open_games(BOARD, KEY, games=4, plies=0)
     assert not start.drawn.any() and not start.player.any()
-    end = analyse(BOARD)(games_at(fewest_decisions(BOARD) - 1).drawn)
+    end = analyse(BOARD)(games_at(min_decisions(BOARD) - 1).drawn)
     assert (~end.quiet).any(axis=1).all()
 
 

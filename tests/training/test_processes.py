@@ -25,8 +25,8 @@ from jaxzero.runs.weights import load_agent
 from jaxzero.training.processes import ends_together, meet
 
 OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
-GATE = (
-    "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 14 "
+MEASURED = (
+    "--evaluation.evaluate_every 2 --evaluation.games 14 "
     "--evaluation.final_games 14"  # matches of one size share a program
 ).split()
 EXACT = "--evaluation.suite table --evaluation.opponents random".split()
@@ -69,7 +69,7 @@ def runs(tmp_path_factory) -> Path:
     # Start processes as SLURM does: only the environment identifies them, not the command line.
     slurm = {"SLURM_JOB_ID": 1, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": 2}
     slurm["JAX_COORDINATOR_PORT"] = free_port()
-    command = [*OPTIONS, *GATE, *EXACT, "--run_dir"]
+    command = [*OPTIONS, *MEASURED, *EXACT, "--run_dir"]
     two = [*command, folder / "two", "--distributed"]
     processes = [
         start(folder, f"two{i}", 1, *two, SLURM_PROCID=i, SLURM_LOCALID=i, **slurm)
@@ -88,7 +88,6 @@ def test_two_processes_of_one_device_equal_one_of_two(runs):
     jax.tree.map(partial(np.testing.assert_allclose, rtol=0, atol=1e-6), two, one)
     first, second = (read_metrics(runs / name) for name in ("two", "one"))
     same = [name for name in second[0] if name.startswith(("selfplay/", "learn/"))]
-    assert [line["gate/accepted"] for line in first if "gate/accepted" in line] == [1.0]
     for line, like in zip(first, second, strict=True):
         np.testing.assert_allclose(
             [line[name] for name in same], [like[name] for name in same], rtol=1e-4, atol=1e-6
@@ -97,8 +96,8 @@ def test_two_processes_of_one_device_equal_one_of_two(runs):
 
 def test_two_processes_measure_the_same_as_one(runs):
     two, one = (read_metrics(runs / name)[1] for name in ("two", "one"))
-    measured = [name for name in one if name.startswith(("versus/", "suite/", "gate/"))]
-    assert len(measured) == 2 + 4 + 2  # an opponent; the policy alone; points and verdict
+    measured = [name for name in one if name.startswith(("versus/", "suite/"))]
+    assert len(measured) == 2 + 4  # an opponent; the policy alone
     for name in measured:
         np.testing.assert_allclose(two[name], one[name], atol=1e-5, err_msg=name)
     two, one = (json.loads((runs / name / "summary.json").read_text()) for name in ("two", "one"))
@@ -137,7 +136,7 @@ def test_one_process_resumes_what_two_have_saved(runs, tmp_path):
 
 def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     shutil.copytree(runs / "one", tmp_path / "run")
-    command = ["--run_dir", tmp_path / "run", "--resume", "--iterations", 10**6, *GATE[:2]]
+    command = ["--run_dir", tmp_path / "run", "--resume", "--iterations", 10**6]
     command += ["--evaluation.evaluate_every", 10**6, "--heartbeat_seconds", 4]
     command += ["--checkpoint_every", 1]  # so that the process often dies during a save
     command += ["--num_processes", 2, "--coordinator_address", f"localhost:{free_port()}"]

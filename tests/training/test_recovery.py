@@ -26,9 +26,10 @@ from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import MAX_CHECKPOINTS, Checkpoints, checksum
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent, load_weights
+from jaxzero.training import run_files
 from jaxzero.training.iteration import Actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import Progress
+from jaxzero.training.run_state import RunState
 from jaxzero.training.trainer import run_iteration
 
 # Train until iteration 5, and die while checkpoint 4 is perhaps still being written.
@@ -204,10 +205,10 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, 
     real = trainer_module.run_iteration
 
     def diverges(*arguments):
-        progress, metrics = real(*arguments)
-        if progress.iteration == 12:
+        state, metrics = real(*arguments)
+        if state.iteration == 12:
             raise FloatingPointError("learn/loss is nan")
-        return progress, metrics
+        return state, metrics
 
     with monkeypatch.context() as patch:
         patch.setattr(trainer_module, "run_iteration", diverges)
@@ -223,7 +224,7 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, 
 
 def test_a_run_that_died_while_it_prepared_is_resumed(tmp_path, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(trainer_module, "start_progress", lambda *_: 1 / 0)
+        patch.setattr(run_files, "start_run", lambda *_: 1 / 0)
         train(short_config(), tmp_path / "run")
     assert not train(short_config(), tmp_path / "run", resume=True, stop=Stop(max_iterations=1))
 
@@ -235,8 +236,6 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path):
     with Checkpoints(tmp_path) as checkpoints:
         with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
             checkpoints.save(1, learner._replace(params=spoiled), None, {})
-        with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
-            checkpoints.save(1, learner, None, {}, playing=spoiled)
         assert checkpoints.iterations() == []
 
 
@@ -254,8 +253,8 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(
     real = trainer_module.run_iteration
 
     def last_update_skipped(*arguments):
-        progress, metrics = real(*arguments)
-        return progress, metrics | {"learn/skipped_at_end": float(progress.iteration in skipped)}
+        state, metrics = real(*arguments)
+        return state, metrics | {"learn/skipped_at_end": float(state.iteration in skipped)}
 
     monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
     assert train(short_config(), tmp_path, stop=stop) == (stop is None)
@@ -269,10 +268,10 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(
 def test_a_run_whose_last_updates_are_all_skipped_diverges(updates, skipped, diverges):
     config = short_config(f"--learner.updates_per_iteration={updates}")
     metrics = {"selfplay/games": 16, "selfplay/evaluations": 500, "learn/skipped_at_end": skipped}
-    progress = Progress(None, Actor(None))
+    state = RunState(None, Actor(None))
     with pytest.raises(FloatingPointError) if diverges else nullcontext():
         compiled = lambda learner, actor, *_: (learner, actor, metrics)  # noqa: E731
-        run_iteration(config, compiled, jax.random.key(0), progress)
+        run_iteration(config, compiled, jax.random.key(0), state)
 
 
 def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
 from jaxzero.config import longest_game, plan
-from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
+from jaxzero.game.quiet import fold, max_decisions, min_decisions
 from jaxzero.training.targets import resample, sampling_weights
 
 GAMES, KEY = {"plain": 24, "whole": 24, "late": 96}, jax.random.key(5)
@@ -152,9 +152,9 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     decisions, longest = played(form).decisions, played(form).longest
     config, ply = CONFIGS["late"], {"late": 10, "fallen": 0}[form]
     lengths = np.bincount(decisions.game[decisions.played], minlength=96)
-    assert lengths.max() <= most_decisions(BOARD) - ply
+    assert lengths.max() <= max_decisions(BOARD) - ply
     # Half of the games on the whole board begin at the ply.
-    assert (lengths[lengths > 0] >= fewest_decisions(BOARD) - ply).mean() >= 0.2
+    assert (lengths[lengths > 0] >= min_decisions(BOARD) - ply).mean() >= 0.2
     # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
     drawn = decisions.drawn[decisions.played].sum(1)
     assert drawn.min() >= ply and drawn.max() > 12

@@ -1,4 +1,4 @@
-"""Test whole runs: they learn, stop, resume bit for bit, and refuse settings that do not fit."""
+"""Test whole runs: they learn, leave their files, and resume with other settings."""
 
 import json
 import shutil
@@ -10,7 +10,6 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from jaxzero.training.progress import Progress, resume_progress
 from short_run import saved, short_config, train
 
 import jaxzero.training.trainer as trainer_module
@@ -22,17 +21,11 @@ from jaxzero.measure.evaluator import Evaluator
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
-from jaxzero.runs.summary import STARTS_FILE
-from jaxzero.runs.weights import load_agent
 from jaxzero.training.devices import shard_actor
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
+from jaxzero.training.run_state import RunState, resume_run
 
-# Settings that differ from the short run. They are used together, so they compile only once.
-OTHER = (
-    *("--evaluation.gate_threshold=0.01", "--evaluation.evaluate_every=1"),
-    *("--selfplay.games_per_iteration=32", "--evaluation.games=32"),
-)
 TINY = load_config(
     "configs/tiny.yaml",
     *(
@@ -45,23 +38,6 @@ TINY = load_config(
     *("--iterations=32", "--evaluation.evaluate_every=0"),
     *("--evaluation.simulations=0", "--evaluation.games=64", "--evaluation.final_games=64"),
 )
-
-
-def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
-    config, run_dir = short_config(), tmp_path / "stopped"
-    assert not train(config, run_dir, stop=Stop(max_iterations=3))
-    assert train(config, run_dir, resume=True)
-    one, two = saved(config, whole, 6), saved(config, run_dir, 6)
-    assert one.replay is not None
-    jax.tree.map(np.testing.assert_array_equal, one.learner, two.learner)
-    jax.tree.map(np.testing.assert_array_equal, one.replay, two.replay)
-    lines = [[line["learn/loss"] for line in read_metrics(path)] for path in (whole, run_dir)]
-    assert len(lines[0]) == 6
-    assert lines[0] == lines[1]
-    starts = list(map(json.loads, (run_dir / STARTS_FILE).read_text().splitlines()))
-    assert [start["after_iteration"] for start in starts] == [0, 3]
-    assert starts[0]["versions"]["jax"] == jax.__version__
-    assert jax.devices()[0].device_kind in starts[0]["device"]
 
 
 def test_a_run_leaves_its_files(whole):
@@ -77,24 +53,6 @@ def test_a_run_leaves_its_files(whole):
     assert len(list((whole / "checkpoints").glob("*/replay"))) == 2
 
 
-def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
-    """Weights that start equal to the best weights never reach a threshold of 1."""
-    closed = short_config(*OTHER, "--evaluation.gate_threshold=1.0", "--iterations=2")
-    assert train(closed, tmp_path / "closed")
-    open_ = short_config(*OTHER, "--iterations=2")
-    assert train(open_, tmp_path / "open")
-    # The best weights play, so the surprise differs between refused and accepted weights.
-    surprises = [read_metrics(tmp_path / name)[1] for name in ("closed", "open")]
-    assert len({line["selfplay/policy_surprise"] for line in surprises}) == 2
-    fresh = init_learner(Network(closed.game.board, closed.network), closed).params
-    for config, name, accepted in ((closed, "closed", 0.0), (open_, "open", 1.0)):
-        lines = read_metrics(tmp_path / name)
-        assert [line["gate/accepted"] for line in lines] == [accepted] * 2
-        learner, _, _, playing = saved(config, tmp_path / name, 2)
-        expected = learner.params if accepted else fresh
-        jax.tree.map(np.testing.assert_array_equal, playing, expected)
-
-
 def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
     stop = Stop()
 
@@ -104,7 +62,7 @@ def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
             return 0
 
     monkeypatch.setattr(trainer_module, "gather", lambda row: np.array([row]).view(Agreed))
-    trainer_module.agree(Progress(None, None), stop, False)
+    trainer_module.agree(short_config(), RunState(None, None), stop)
     assert stop.signal == signal.SIGTERM
 
 
@@ -149,9 +107,9 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
     assert "saved positions kept" in capsys.readouterr().out
     network = Network(one.game.board, one.network)
     with Checkpoints(run_dir) as checkpoints:
-        after = resume_progress(one, network, jax.devices()[:1], checkpoints).actor.replay
+        after = resume_run(one, network, jax.devices()[:1], checkpoints).actor.replay
         less = short_config("--devices=2", "--replay.capacity=200")
-        resume_progress(less, network, jax.devices()[:2], checkpoints)
+        resume_run(less, network, jax.devices()[:2], checkpoints)
     assert int(after.size[0]) == int(before.size.sum()) == 3 * plan(one).positions
     rows = [
         sorted(row.tobytes() for row in np.asarray(ring.policy).reshape(-1, 12) if row.any())
@@ -164,8 +122,8 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
 def changed(whole, tmp_path_factory) -> Path:
     """Continue the short run with one iteration of other settings, then one of its own."""
     run_dir = Path(shutil.copytree(whole, tmp_path_factory.mktemp("changed") / "run"))
-    kept = (*OTHER, "--evaluation.gate_threshold=1.0", "--iterations=7")
-    for options in (kept, ["--iterations=8"]):
+    more = ("--selfplay.games_per_iteration=32", "--iterations=7")
+    for options in (more, ["--iterations=8"]):
         assert train(short_config(*options), run_dir, resume=True)
     return run_dir
 
@@ -194,18 +152,6 @@ def test_a_summary_tells_the_whole_run_from_its_last_call(whole, changed, tmp_pa
     assert after["last_call"] == on_gpu and after["games"] == summary["games"]
 
 
-def test_a_gate_can_begin_and_end_within_a_run(whole, changed):
-    before = saved(short_config(), whole, 6).learner
-    learner, _, _, playing = saved(short_config(*OTHER), changed, 7)
-    pairs = zip(jax.tree.leaves(learner.params), jax.tree.leaves(before.params), strict=True)
-    assert not any(np.array_equal(a, b) for a, b in pairs)
-    assert saved(short_config(), changed, 8).playing is None
-    assert load_agent(changed).iteration == 8
-    # The agent has the weights that played in iteration 7: the gate accepted no newer weights.
-    for found in (playing, load_agent(changed, 7).agent.params):
-        jax.tree.map(np.testing.assert_array_equal, found, before.params)
-
-
 def test_another_optimizer_is_refused_by_name(whole):
     with pytest.raises(InputError, match=r"^learner\.optimizer: muon contradicts adamw "):
         train(short_config("--learner.optimizer=muon"), whole, resume=True)
@@ -217,7 +163,7 @@ def test_tiny_learns(tmp_path):
     first, evaluator = init_learner(network, TINY).params, Evaluator(TINY)
     evaluator.prepare()
     before, untrained = evaluator.play(first, 64)["random"], evaluator.score(first)
-    assert trainer_module.train(TINY, tmp_path / "tiny", evaluator)
+    assert trainer_module.train(TINY, tmp_path / "tiny", evaluator).complete
     summary = json.loads((tmp_path / "tiny" / "summary.json").read_text())
     after = summary["versus"]["random"]
     assert after["low"] > 0.75
