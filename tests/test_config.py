@@ -17,6 +17,7 @@ from jaxzero.config import (
     config_of_file,
     plan,
 )
+from jaxzero.config import config_of as config_of_mapping
 from jaxzero.errors import InputError
 from jaxzero.runs.run_dir import save_config
 
@@ -54,6 +55,13 @@ def test_a_number_in_scientific_notation_is_a_number(tmp_path):
     path.write_text("learner: {learning_rate: 1e-3}")
     assert load_config(path) == config_of_file(path) == Config()
     assert load_config(path, "--learner.learning_rate=2e-3").learner.learning_rate == 2e-3
+
+
+def test_stored_settings_of_another_version_are_dropped_where_they_are_off():
+    content = {"evaluation": {"games": 32, "gate_threshold": 0.0}}
+    assert config_of_mapping(content, "x").evaluation.games == 32
+    with pytest.raises(InputError, match=r"^evaluation\.gate_threshold: .*in x$"):
+        config_of_mapping({"evaluation": {"gate_threshold": 0.5}}, "x")
 
 
 def test_derived_numbers():

@@ -1,20 +1,20 @@
 """Test the true utilisation of a run: only the work that it needs counts."""
 
 import threading
-from types import SimpleNamespace
 
 import jax
 import pytest
-from jaxzero.training.progress import start_progress
 from script_runner import ITERATION
 
 from jaxzero.cli import load_config
 from jaxzero.host.background import Programs
-from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.performance.report import measure_work
 from jaxzero.runs.summary import Work
-from jaxzero.training.trainer import Parts, iterate
+from jaxzero.runs.warnings import Warnings
+from jaxzero.training.devices import replicate
+from jaxzero.training.run_state import start_run
+from jaxzero.training.trainer import begin_evaluations, measured, report_line, run_iteration
 
 MAIN = threading.main_thread()
 
@@ -26,28 +26,29 @@ def test_a_gpu_reports_its_utilisation_and_compiles_evaluations_while_it_trains(
     network, devices = Network(config.game.board, config.network, "gpu"), jax.devices()[:1]
     evaluated, begun = [], threading.Event()
 
-    def evaluate(params, playing):
-        evaluated.append(threading.current_thread())
-        begun.set()
-        return {"versus/greedy/points": 0.5}, playing
+    class Evaluator:
+        def evaluate(self, params):
+            evaluated.append(threading.current_thread())
+            begun.set()
+            return {"versus/greedy/points": 0.5}
 
-    def iteration(learner, actor, playing, key, span):
+    def iteration(learner, actor, key, schedule):
         assert begun.wait(60), "the evaluation did not compile in the background"
         names = ("games", "evaluations", "policy_entropy", "new_positions", "decisions")
         return learner, actor, {f"selfplay/{name}": 50.0 for name in names}
 
     work = Programs(network.board, "work", lambda: Work(4.0, 400.0, peak=1200.0))
-    parts = Parts(config, devices, network, SimpleNamespace(evaluate=evaluate), work)
-    progress = start_progress(config, network, devices, None)
-    results = iterate(parts, SimpleNamespace(compiled=iteration), progress, Stop())
+    state, key = start_run(config, network, devices, None), replicate(jax.random.key(0), devices)
+    evaluate = begin_evaluations(config, Evaluator(), network, state)
     for _ in range(2):
-        _, metrics, line, _ = next(results)
+        state, metrics = run_iteration(config, iteration, key, state)
+        metrics |= measured(devices, work, metrics)
         seconds = metrics["speed/seconds"]
         assert metrics["speed/utilisation"] == pytest.approx(600 / seconds / 1200)
         assert metrics["speed/useful_tflops"] == pytest.approx(600 / seconds / 1e12)
-        assert "useful" in line
+        assert "useful" in report_line(config, state, metrics, Warnings(config))
+    assert evaluate(state.learner.params) == {"versus/greedy/points": 0.5}
     assert evaluated[0] is not MAIN and evaluated[1:] == [MAIN]
-    results.close()
 
 
 def test_the_work_of_a_run_is_counted_and_its_devices_are_measured(monkeypatch):

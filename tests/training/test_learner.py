@@ -157,6 +157,23 @@ def test_steps_get_smaller_as_the_run_goes_on():
     assert float(last / first) == pytest.approx(FINAL_RATE, rel=0.01)
 
 
+def test_kernels_alone_decay():
+    def updated(weight_decay: float):
+        schedule = schedule_of(replace(CONFIG.learner, weight_decay=weight_decay), (0.0, 0.0))
+        return step(learner_of(CONFIG), batch_of(64), schedule)[0].params
+
+    step = jax.jit(partial(update, NETWORK, CONFIG))
+    rate = learning_rate(CONFIG.learner, CONFIG.learner.learning_rate, 0, 0.0)
+    decays = jax.tree.map(np.subtract, updated(0.0), updated(0.5))
+    for (path, decay), weight in zip(
+        jax.tree_util.tree_leaves_with_path(decays),
+        jax.tree.leaves(learner_of(CONFIG).params),
+        strict=True,
+    ):
+        expected = 0.5 * rate * weight if path[-1].key == "kernel" else np.zeros_like(weight)
+        np.testing.assert_allclose(decay, expected, rtol=0.01, atol=1e-6, err_msg=str(path))
+
+
 def test_sampled_positions_are_turned(monkeypatch):
     turned = []
     monkeypatch.setattr(
