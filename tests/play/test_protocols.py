@@ -251,7 +251,7 @@ def test_a_process_answers_every_line_once():
 def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, monkeypatch):
     """Only programs of recent boards are kept; compiling must not use the clock of a decision."""
     asked = []
-    monkeypatch.setattr(expert.choosing, "think", lambda *inputs: asked.append(inputs))
+    monkeypatch.setattr(expert, "choose_edge", lambda *inputs: asked.append(inputs))
     monkeypatch.setattr(engine, "agent", jaxzero.load("5x5").agent)
     for _ in range(2):
         before = len(asked)

@@ -36,6 +36,15 @@ def test_a_run_begins_in_a_new_folder_and_is_resumed_in_its_own(run_dir):
         check_run_dir(CONFIG, run_dir / "other", resume=True)
 
 
+@pytest.mark.parametrize("name", ["a[1]", "b]", "**", "c?", "{d}", "back\\slash"])
+def test_a_folder_that_orbax_would_read_as_a_pattern_is_refused(name, tmp_path):
+    (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(name)
+    for folder in (tmp_path / name / "run", tmp_path / "link"):
+        with pytest.raises(InputError, match=r"^run_dir: "):
+            check_run_dir(CONFIG, folder, resume=False)
+
+
 @pytest.mark.parametrize("name", ["photo.jpg", "sweep.json", "metrics.jsonl", "checkpoints"])
 def test_a_run_starts_among_no_older_files_but_logs(name, tmp_path):
     for log in ("train.log", "slurm-7.out", ".lock"):
