@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import jaxzero
-from jaxzero.errors import InputError
 from jaxzero.game import initial_states
 from jaxzero.measure.arena import play_match
 from jaxzero.players.players import LEVELS, make_player
@@ -31,13 +30,6 @@ def test_a_level_plays_games_to_the_end(name):
     player, random = make_player(name, BOARD, AGENT), make_player("random", BOARD)
     result = play_match(BOARD, player, random, 128, 2, 0)
     assert result.games == 128 and result.points > 0.6
-
-
-def test_unknown_levels_are_refused_in_one_line():
-    with pytest.raises(InputError, match=r"^players: 'level:9'.*known: 0 beginner"):
-        make_player("level:9", BOARD, AGENT, "players")
-    with pytest.raises(InputError, match="network"):
-        make_player("level:3", BOARD)
 
 
 @pytest.mark.parametrize("level", LEVELS[:5], ids=lambda level: level.name)

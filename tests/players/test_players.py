@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from compiled import random_positions
+from compiled import random_positions, tiny_agent
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, initial_states, parse_edge, parse_edges
@@ -61,11 +61,22 @@ def test_mixed_strength_lies_between():
     assert play_match(board, mixed, random, 64, 2, 0).points > 0.8
 
 
-@pytest.mark.parametrize(
-    "name", ["greedy:1", "search", "search:0", "search:100000", "perfect:2", "perfect:x", "level:"]
+WRONG = (
+    *("greedy:1", "search", "search:0", "search:100000", "perfect:2", "perfect:x", "level:"),
+    *("nobody", "level:9", "expert", "expert:", "expert:0", "expert:-1", "expert:abc"),
+    *("expert:nan", "expert:inf", "expert:10000"),
 )
-def test_bad_arguments_are_refused(name):
-    with pytest.raises(InputError, match=name):
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_name_of_a_player_is_refused(name):
+    with pytest.raises(InputError, match=f"^players: '{name}'"):
+        make_player(name, BOARD, tiny_agent(BOARD), "players")
+
+
+@pytest.mark.parametrize("name", ["policy", "search:4", "expert:1", "level:3"])
+def test_a_player_without_its_network_is_refused(name):
+    with pytest.raises(InputError, match=f"^player: '{name}'"):
         make_player(name, BOARD)
 
 
