@@ -146,11 +146,11 @@ def test_what_is_no_network_is_refused(name: Any):
         jaxzero.load(name)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, {"iterations": 3}])
+@pytest.mark.parametrize("wrong", [None, 5, {"iterations": 3}, "nowhere"])
 def test_what_is_no_config_or_folder_is_refused_at_once(wrong, nothing_compiles):
     with pytest.raises(InputError, match=r"^config: "):
         jaxzero.train(wrong)
-    if wrong is not None:
+    if wrong not in (None, "nowhere"):
         with pytest.raises(InputError, match=r"^run_dir: "):
             jaxzero.train("tiny", run_dir=wrong)
 
@@ -178,6 +178,8 @@ def test_settings_have_the_types_of_their_fields(settings, field, nothing_compil
     with pytest.raises(InputError, match=rf"^{field}") as refused:
         jaxzero.train("tiny", settings)
     assert str(refused.value).isprintable()
+    with pytest.raises(InputError, match=r"^settings: "):
+        jaxzero.train(short_config(), settings)
 
 
 @pytest.mark.parametrize("wrong", ["print", [print], lambda: True])
