@@ -46,7 +46,8 @@ def test_a_gpu_reports_its_utilisation_and_compiles_evaluations_while_it_trains(
         seconds = metrics["speed/seconds"]
         assert metrics["speed/utilisation"] == pytest.approx(600 / seconds / 1200)
         assert metrics["speed/useful_tflops"] == pytest.approx(600 / seconds / 1e12)
-        assert "useful" in report_line(config, state, metrics, Warnings(config))
+        line = {"iteration": state.iteration, **metrics}
+        assert "useful" in report_line(config, state, line, Warnings(config))
     assert evaluate(state.learner.params) == {"versus/greedy/points": 0.5}
     assert evaluated[0] is not MAIN and evaluated[1:] == [MAIN]
 
