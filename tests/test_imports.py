@@ -16,6 +16,7 @@ import importlib, logging, os, pkgutil, sys, warnings
 import absl.logging, chex, flax, jax, jsonargparse, matplotlib.figure, mctx, numba, numpy, optax
 import orbax.checkpoint, rich, starlette, tensorboardX
 
+NAMES = ("excepthook", "unraisablehook", "stdin", "stdout", "stderr")
 loggers = {n: one for n, one in logging.root.manager.loggerDict.items() if "level" in dir(one)}
 
 def state():
@@ -26,7 +27,7 @@ def state():
         "numpy": numpy.geterr() | numpy.get_printoptions(),
         "jax": dict(jax.config.values),
         "environment": dict(os.environ),
-        "sys": {name: getattr(sys, name) for name in ("excepthook", "stdin", "stdout", "stderr")},
+        "sys": {name: getattr(sys, name) for name in NAMES},
     }
 
 before = state()

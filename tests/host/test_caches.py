@@ -1,5 +1,6 @@
 """Test where caches go: with the user, else in a private temporary folder, else nowhere."""
 
+import errno
 import os
 import shutil
 import stat
@@ -8,10 +9,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba import config
+from numba.core.caching import IndexDataCacheFile
 from script_runner import ROOT
 
 from jaxzero.host import programs
+from jaxzero.solver.bitboards import popcount
 
 # Compile a function of the solver as a user of the library would, without any script.
 SOLVE = """
@@ -123,3 +128,37 @@ def test_the_solver_runs_without_a_home_and_a_folder_of_code(place, tmp_path):
 def test_only_one_place_compiles_with_numba():
     naming = [path for path in (ROOT / "jaxzero").rglob("*.py") if "cache=" in path.read_text()]
     assert naming == [Path(programs.__file__)]
+
+
+def count_bits(word):
+    return popcount(word)
+
+
+def compiled(folder, monkeypatch):
+    """Compile a function, or load it from `folder`; return whether it was loaded."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(folder))
+    function = programs.kept_njit("int64(uint64)")(count_bits)
+    assert function(np.uint64(7)) == 3
+    return bool(function.stats.cache_hits)
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("left", [0, 1, 20, -9])
+def test_a_cut_file_in_the_cache_of_numba_is_written_again(suffix, left, tmp_path, monkeypatch):
+    assert not compiled(tmp_path, monkeypatch) and compiled(tmp_path, monkeypatch)
+    (path,) = tmp_path.rglob(f"*{suffix}")
+    path.write_bytes(path.read_bytes()[:left])
+    assert not compiled(tmp_path, monkeypatch) and compiled(tmp_path, monkeypatch)
+
+
+def test_numba_compiles_without_a_cache_that_can_be_written(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    assert not compiled(tmp_path, monkeypatch)
+
+
+def test_functions_of_the_solver_are_compiled_also_under_numba_disable_jit(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    assert not compiled(tmp_path, monkeypatch) and config.DISABLE_JIT

@@ -117,21 +117,55 @@ def test_a_full_disk_keeps_the_file_and_is_not_bad_input(tmp_path, monkeypatch):
         write_text(path, "text")
     assert raised.value.filename == str(path)
     done = run_here("solve.py", "--rows", "1", "--cols", "1", "--json", path)
-    assert done.returncode == 1 and done.stderr.startswith(f"error: {path}: ")
+    assert done.returncode == 1 and f"error: {path}: " in done.stderr
     assert everything(tmp_path) == ["out.json"] and path.read_text() == "[]"
 
 
-def test_a_full_disk_ends_a_run_also_where_only_tensorboard_meets_it(tmp_path):
+@pytest.mark.parametrize("refused", ["fsync", "open"])
+def test_curves_that_cannot_be_written_are_one_warning(refused, tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    if refused == "fsync":  # by a network drive
+        monkeypatch.setattr(os, "fsync", refuse)
+    else:
+        (tmp_path / "tensorboard").touch()
+    with MetricsWriter(tmp_path, 0, 0) as writer:
+        for iteration in (1, 2):
+            writer.write(iteration, {"x": 1.0}, "")
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 1 and str(tmp_path / "tensorboard") in warnings[0]
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2]
+
+
+def test_a_full_disk_is_a_warning_for_every_log(tmp_path, capsys):
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     with MetricsWriter(tmp_path, 0, 0) as writer:
-        (events,) = (tmp_path / "tensorboard").iterdir()
         try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (events.stat().st_size, limit[1]))
-            with pytest.raises(OSError, match="tensorboard"):
-                writer.write(1, {"x": 1.0}, "")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
+            for iteration in (1, 2):
+                writer.write(iteration, {"x": 1.0}, "")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert read_metrics(tmp_path) == [{"iteration": 1, "x": 1.0}]
+        writer.write(3, {"x": 1.0}, "")
+    assert capsys.readouterr().err.count("warning: ") == 2
+    assert read_metrics(tmp_path) == [{"iteration": 3, "x": 1.0}]
+
+
+@pytest.mark.parametrize(("named", "kept"), [("module://nosuch", "module://nosuch"), ("x", "")])
+def test_a_figure_needs_no_backend(named, kept, tmp_path):
+    code = """
+import sys
+from jaxzero.host.files import new_figure, save_figure
+from pathlib import Path
+save_figure(Path(sys.argv[1]), new_figure())
+import os, matplotlib
+named = os.environ["MPLBACKEND"]
+print(matplotlib.rcParams["backend"] if matplotlib.rcParams["backend"] == named else "")
+"""
+    done = python("-c", code, tmp_path / "figure.png", MPLBACKEND=named)
+    assert (done.returncode, done.stdout) == (0, f"{kept}\n"), done.stderr
+    assert (tmp_path / "figure.png").is_file()
 
 
 def test_a_line_that_was_cut_off_spoils_no_other(tmp_path):

@@ -1,18 +1,21 @@
-"""Test Ctrl-C and SIGTERM: training saves; other scripts end in one line, without partial files."""
+"""Test signals: training saves; other scripts end in one line, without partial files."""
 
+import fcntl
+import gc
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from script_runner import ROOT, TINY, python, run_here
 
+from jaxzero.host.interrupts import SIGNALS, dropped_exceptions
 from jaxzero.runs.weights import load_agent
 
 SECONDS = 30.0  # limit for a stop
@@ -49,16 +52,74 @@ def await_text(process: subprocess.Popen, path: Path, pattern: str) -> None:
 
 def send(process: subprocess.Popen, folder: Path, number: int) -> Ended:
     """Send a signal to a process and wait until the process ends."""
+    process.send_signal(number)
+    return await_end(process, folder)
+
+
+def await_end(process: subprocess.Popen, folder: Path) -> Ended:
+    """Wait until a process ends."""
     try:
-        for _ in range(3):  # a callback of the garbage collector can swallow KeyboardInterrupt
-            process.send_signal(number)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(SECONDS)
-                break
+        process.wait(SECONDS)
     finally:
         process.kill()
     errors = (folder / "err").read_text().splitlines()
     return Ended(process.wait(), errors, (folder / "out").read_text())
+
+
+# Each lets a signal come while Python drops exceptions.
+DROPPED = {
+    "collector": """
+def callback(*_):
+    gc.callbacks.remove(callback)
+    come()
+gc.callbacks.append(callback)
+gc.collect()""",
+    "finaliser": """
+class Ends:
+    def __del__(self):
+        come()
+Ends()""",
+    "weak reference": """
+ends = type("Ends", (), {})()
+reference = weakref.ref(ends, lambda _: come())
+del ends""",
+}
+
+
+@pytest.mark.parametrize("where", DROPPED)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_not_lost_where_python_drops_exceptions(where, number):
+    code = f"""
+import gc, signal, time, weakref
+from jaxzero.cli import run_script
+
+def come():
+    signal.raise_signal({number:d})
+
+def main(_words):
+    {DROPPED[where].replace(chr(10), chr(10) + "    ")}
+    print("goes on", flush=True)
+    time.sleep(60)
+
+run_script(main)
+"""
+    done = python("-c", code)
+    assert (done.returncode, done.stdout) == (128 + number, "goes on\n")
+    assert done.stderr == "Stopped.\n"
+
+
+def test_ctrl_c_is_not_lost_in_the_api_and_its_hook_is_put_back():
+    other = sys.unraisablehook
+
+    def callback(*_):
+        gc.callbacks.remove(callback)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), dropped_exceptions():
+        gc.callbacks.append(callback)
+        gc.collect()
+        time.sleep(60)
+    assert sys.unraisablehook is other
 
 
 HARD = "solve.py --rows 5 --cols 5 --position h0,0 --seconds 300"
@@ -69,6 +130,7 @@ HARD = "solve.py --rows 5 --cols 5 --position h0,0 --seconds 300"
     [
         (HARD, "Solving", signal.SIGTERM),
         ("play.py --rows 2 --cols 2", "2x2 boxes", signal.SIGINT),  # waits for input
+        ("engine.py --weights 2x2", "", signal.SIGHUP),  # imports
     ],
 )
 def test_a_signal_ends_a_script_in_one_line(script, moment, number, tmp_path):
@@ -174,6 +236,29 @@ def test_a_signal_while_the_strength_is_measured_says_how_to_measure_it(tmp_path
     assert load_agent(run).iteration == 1
 
 
+def test_a_terminal_that_closes_lets_a_training_save(tmp_path):
+    run, (master, terminal) = tmp_path / "run", os.openpty()
+    options = [*TINY.split(), "--iterations", "100000", "--run_dir", str(run)]
+    process = subprocess.Popen(
+        [sys.executable, "scripts/train.py", *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        **dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(terminal)
+    seen = b""
+    while b" 2/100000" not in seen:
+        seen += os.read(master, 4096)
+    os.close(master)
+    try:
+        assert process.wait(SECONDS) == 129
+    finally:
+        process.kill()
+    assert load_agent(run).iteration >= 2
+
+
 def test_the_second_interrupt_of_training_stops_at_once(tmp_path, capsys):
     process = start_training(tmp_path)
     process.send_signal(signal.SIGINT)
@@ -185,13 +270,16 @@ def test_the_second_interrupt_of_training_stops_at_once(tmp_path, capsys):
 
 
 def test_signals_are_as_before_outside_a_training():
-    """SIGTERM during a training ends a program that is not ours after the training."""
+    """SIGTERM or SIGHUP during a training ends a program that is not ours after the training."""
     code = """
-import signal, jaxzero.cli, jaxzero.host.interrupts as s
+import signal, sys, jaxzero.cli, jaxzero.host.interrupts as s
+last, ignored = signal.Signals(int(sys.argv[1])), signal.Signals(int(sys.argv[2]))
+signal.signal(ignored, signal.SIG_IGN)
 handlers = [signal.getsignal(number) for number in s.SIGNALS]
-assert handlers == [signal.default_int_handler, signal.SIG_DFL]
 stop = s.Stop()
 with stop.on_signals():
+    signal.raise_signal(ignored)
+    assert stop.signal is None
     signal.raise_signal(signal.SIGINT)
     assert stop.signal == signal.SIGINT
     try:
@@ -200,10 +288,11 @@ with stop.on_signals():
         print("second", flush=True)
 assert handlers == [signal.getsignal(number) for number in s.SIGNALS]
 with s.Stop().on_signals():
-    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(last)
     print("finished", flush=True)
 print("another training", flush=True)
 """
-    done = python("-c", code)
-    assert done.returncode == -signal.SIGTERM, done.stderr
-    assert "second\n" in done.stdout and done.stdout.endswith("finished\n")
+    for last, ignored in ((signal.SIGTERM, signal.SIGHUP), (signal.SIGHUP, signal.SIGTERM)):
+        done = python("-c", code, f"{last:d}", f"{ignored:d}")
+        assert done.returncode == -last, done.stderr
+        assert "second\n" in done.stdout and done.stdout.endswith("finished\n")
