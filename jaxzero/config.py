@@ -120,10 +120,10 @@ class SelfplayConfig:
     """Games per iteration, all devices together. All games run in parallel: more games use a GPU
     better and take more memory. With late_start_moves a quarter of the games runs at a time."""
     late_start_moves: NonNegativeInt = 0
-    """Number of random moves before self-play starts. They are not stored. Half of the games start
-    even later, but games without enough steps left are not played. Later starts give shorter games
-    and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
-    lower them to 0. Captures do not count. Needs search.nodes quiet."""
+    """Number of random moves before self-play starts. They are not stored. Half of the games or
+    more start even later, but games without enough steps left are not played. Later starts give
+    shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and let
+    late_start_until lower them to 0. Captures do not count. Needs search.nodes quiet."""
     late_start_until: ClosedUnitInterval = 0.0
     """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
     Openings are learnt only after the endgames that follow them are played well. A twelfth of the
