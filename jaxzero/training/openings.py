@@ -55,8 +55,8 @@ def open_games(board: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Nume
     than `plies`, up to one fewer than the shortest quiet game has. Three of four games play safe
     moves as long as there are any, the others any moves. All free boxes are taken. Half of the
     boards fill evenly, the others towards or away from a random point. Every other game with random
-    moves begins with a random number of boxes closed in the same way, so its open part is a board of any
-    shape and size. The moves that closed these boxes count as played.
+    moves begins with a random number of boxes closed in the same way, so its open part is a board
+    of any shape and size. The moves that closed these boxes count as played.
     """
     start = initial_states(board, games)
     if isinstance(plies, int) and not plies:
