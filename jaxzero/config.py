@@ -115,8 +115,8 @@ class SelfplayConfig:
     """Games per iteration, all devices together. All games run in parallel: more games use a GPU
     better and take more memory. With late_start_moves a quarter of the games runs at a time."""
     late_start_moves: NonNegativeInt = 0
-    """Number of random moves before self-play starts. They are not stored. Half of the games start
-    later still; games that cannot finish within the step budget are skipped. Later starts give
+    """Number of random moves before self-play starts. They are not stored. Half of the games
+    or more start later still; games that cannot finish within the step budget are skipped. Later starts give
     shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and let
     late_start_until lower them to 0. Captures do not count. Needs search.nodes quiet."""
     late_start_until: ClosedUnitInterval = 0.0

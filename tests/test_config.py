@@ -77,8 +77,6 @@ WRONG = {
     "evaluation.games": "--evaluation.games=7",
     "evaluation.random_opening_moves": "--evaluation.random_opening_moves=13",
     "iterations": "--iterations=0",
-    "network.attention_heads": "--network.attention_heads=2",
-    "network.safe_end": "--network.safe_end=true",
     "selfplay.late_start_moves": "--selfplay.late_start_moves=5",
     "selfplay.late_start_until": "--selfplay.late_start_until=0.5",
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from script_runner import ROOT, read_by_script
+from script_runner import ROOT, parser_of, read_by_script
 
 from jaxzero.config import Config, typed_fields
 
@@ -177,3 +177,13 @@ def test_options_of_commands_exist(page, monkeypatch):
                 read_by_script(found[1], words)
             except SystemExit as end:  # --help
                 assert end.code in (0, None), line
+
+
+def test_options_of_stored_results_exist():
+    """A command beside a result runs today, or the commit at which it runs stands beside it."""
+    known = {"--" + name for name, _ in typed_fields(Config)}
+    for script in ("evaluate.py", "train.py"):
+        known |= set(parser_of(script)._option_string_actions)
+    for path in (ROOT / "docs" / "results").rglob("*.json"):
+        named = set(re.findall(r"(?<=\s)--[a-z][\w.]*", path.read_text()))
+        assert named <= known or '"commit": "' in path.read_text(), path

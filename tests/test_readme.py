@@ -1,10 +1,11 @@
-"""Test that the README's commands run, made small, and that Python examples in the docs run.
+"""Test that the README's commands run, made small, that examples run, and that named files exist.
 
 test_house.py parses the commands of the other pages.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import shlex
@@ -89,6 +90,36 @@ def test_python_examples_run_and_print_what_stands_below_them(page, number, caps
     exec(code, {})
     printed = capsys.readouterr().out
     assert printed and (page == "README.md" or printed == shown)
+
+
+FOLDERS = ("configs", "docs", "jaxzero", "scripts", "tests")
+FILES = [path.relative_to(ROOT).as_posix() for name in FOLDERS for path in (ROOT / name).rglob("*")]
+FILES += [path.name for path in ROOT.iterdir()]
+ENDINGS = "py|md|yaml|sh|json|npz|png|ipynb|safetensors"
+
+
+def docstrings(path: Path) -> str:
+    """Return all texts of a module that are statements."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Expr)]
+    return "\n".join(str(getattr(node.value, "value", "")) for node in nodes)
+
+
+def files_named(text: str) -> set[str]:
+    """Return the paths with a folder, the modules and pages, and the targets of links in a text."""
+    named = re.findall(rf"(?<![\w./:<-])[\w-]+(?:/[\w.-]+)+\.(?:{ENDINGS})\b", text)
+    named += re.findall(r"`([\w-]+\.(?:py|md|sh))`", text)
+    named += re.findall(r"\]\((?!http)([^)#\s]+)", text)
+    return {name for name in named if not name.startswith("runs/")}
+
+
+def test_every_file_that_pages_and_docstrings_name_exists():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "docs" / "notebook.ipynb"]
+    texts = {path: path.read_text() for path in pages}
+    modules = [ROOT / name for name in FILES if name.endswith(".py")]
+    texts |= {path: docstrings(path) for path in modules}
+    for path, text in texts.items():
+        for name in files_named(text):
+            assert any(f"/{file}".endswith(f"/{name}") for file in FILES), f"{path}: {name}"
 
 
 def words_of(printed: str) -> list[str]:

@@ -20,6 +20,7 @@ blokcs | TRAIN --network.blokcs 3
 network.channels, many | TRAIN --network.channels many
 game.rows, 0 | TRAIN --game.rows 0
 network.trunk, foo | TRAIN --network.trunk foo
+network.safe_end, dense | TRAIN --network.safe_end true
 learner.learning_rate, nan | TRAIN --learner.learning_rate nan
 save_replay, maybe | TRAIN --save_replay maybe
 selfplay.random_opening_moves, 13 | TRAIN --selfplay.random_opening_moves 13

@@ -23,7 +23,7 @@ from jaxzero.players.players import (
 )
 from jaxzero.runs.weights import LoadedAgent, from_half, to_half
 
-TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
+TRACKED = ("wrong_share", "boxes_lost", "value_error")
 
 
 class Evaluator:
@@ -62,13 +62,8 @@ class Evaluator:
         for opponent, result in results.items():
             print(f"{self._name} against {opponent:<12} {result}")
         scores = self.score(params)
-        for name, parts in scores.items():
-            found = parts["all"]
-            print(
-                f"{name} on {found['positions']:,} solved positions: {found['optimal_share']:.1%} "
-                f"optimal moves, {found['boxes_lost']:.3f} boxes of margin lost a move, "
-                f"value off by {found['value_error']:.2f} boxes"
-            )
+        if scores:
+            print(format_scores({name: {"all": parts["all"]} for name, parts in scores.items()}))
         return {
             "versus": {name: result.to_dict() for name, result in results.items()},
             "suite": scores,
@@ -116,7 +111,7 @@ class Evaluator:
 
 
 def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:
-    """Return measurements as metrics: `versus/NAME/points`, `suite/NAME/optimal_share`, ..."""
+    """Return measurements as metrics: `versus/NAME/points`, `suite/NAME/wrong_share`, ..."""
     versus = {
         f"versus/{name}/{key}": value
         for name, result in results.items()
@@ -126,6 +121,7 @@ def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict
         f"suite/{name}/{key}": parts["all"][key]
         for name, parts in scores.items()
         for key in TRACKED
+        if parts["all"].get(key) is not None
     }
     return versus | suites
 

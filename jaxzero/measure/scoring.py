@@ -197,7 +197,7 @@ def scored_players(players: str, board: DotsAndBoxes, agent: Agent, networks: in
 
 
 def format_scores(scores: dict[str, dict]) -> str:
-    """Return a table of {player: score()} by undrawn edges."""
+    """Return a table of {player: score()}, by undrawn edges if the scores are."""
 
     def cells(numbers: dict) -> Iterator[str]:
         for name, (_, write) in COLUMNS.items():
@@ -231,6 +231,6 @@ def _table(
     rows = [
         [name if part == "all" else "", part, *cells(numbers)]
         for name, parts in results.items()
-        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
+        for part, numbers in {"all": parts["all"], **parts.get("by_undrawn", {})}.items()
     ]
     return table(heads, rows, "llr")

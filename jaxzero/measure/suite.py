@@ -6,7 +6,7 @@ and solves them when it is called.
 
 import json
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -26,7 +26,7 @@ DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
 TABLE_EDGES = 24  # on the largest board for which `auto` means `table`: 3x3 takes a second
 MAX_TABLE_EDGES = 30  # on the largest board for `table`: 2x5 takes 8 seconds
-TABLE_POSITIONS = 2048  # positions of `table` in a suite for training
+TABLE_POSITIONS = 2048
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,9 @@ def suite_names() -> list[str]:
 
 
 def choose_suite(name: str, board: DotsAndBoxes, half: str = "tuning") -> Suite | None:
-    """Return the suite that a config names, or None; `table` is cut to TABLE_POSITIONS."""
+    """Return the suite that a config names, or None."""
     name = suite_name(name, board, half)
-    if name == "none":
-        return None
-    suite = load_suite(name, board)
-    if name != "table":
-        return suite
-    # A random subset: every n-th position could be of one kind, such as even plies.
-    rows = np.sort(np.random.default_rng(0).permutation(len(suite))[:TABLE_POSITIONS])
-    return replace(suite, drawn=suite.drawn[rows], moves=suite.moves[rows])
+    return None if name == "none" else load_suite(name, board)
 
 
 def suite_name(name: str, board: DotsAndBoxes, half: str = "tuning") -> str:
@@ -184,7 +177,7 @@ def check_table(board: DotsAndBoxes) -> None:
 
 
 @lru_cache(maxsize=2)
-def table_suite(board: DotsAndBoxes, positions: int = 4096) -> Suite:
+def table_suite(board: DotsAndBoxes, positions: int = TABLE_POSITIONS) -> Suite:
     """Sample positions of random play, evenly over the plies, and solve them.
 
     Raises: InputError for a board that is too large.
@@ -204,8 +197,10 @@ def table_suite(board: DotsAndBoxes, positions: int = 4096) -> Suite:
         keys = jax.random.split(key, board.num_edges)
         return jax.lax.scan(ply, initial_state(board), (keys, numbers))[0].drawn
 
-    keys = jax.random.split(jax.random.key(0), positions)
-    drawn = np.asarray(draw(keys, np.arange(positions) % board.num_edges))
+    # A random half of twice as many: stored scores are of these positions.
+    rows = np.sort(np.random.default_rng(0).permutation(2 * positions)[:positions])
+    keys = jax.random.split(jax.random.key(0), 2 * positions)[rows]
+    drawn = np.asarray(draw(keys, rows % board.num_edges))
     known = endgame.new_table(2**18)
     moves = np.stack([endgame.move_values(board, row, known) for row in drawn])
     return Suite("table", board, drawn, moves.astype(np.int8))

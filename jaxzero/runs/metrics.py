@@ -97,10 +97,10 @@ PANELS = {
     "Speed, games per second": ["speed/games_per_second"],
     "Result of self-play, boxes for the first player": ["selfplay/first_margin"],
 }
-PLAYER_PANELS = {  # prefix and suffix of the metric names, factor and offset
-    "Points in matches, %": ("versus/", "/points", 100.0, 0.0),
-    "Wrong moves on solved positions, %": ("suite/", "/optimal_share", -100.0, 100.0),
-    "Margin lost a move on solved positions, boxes": ("suite/", "/boxes_lost", 1.0, 0.0),
+PLAYER_PANELS = {  # prefix and suffix of the metric names, factor
+    "Points in matches, %": ("versus/", "/points", 100.0),
+    "Wrong moves on decisive positions, %": ("suite/", "/wrong_share", 100.0),
+    "Margin lost a move on solved positions, boxes": ("suite/", "/boxes_lost", 1.0),
 }
 ACROSS = 4  # panels in a row
 
@@ -113,15 +113,13 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     keys = sorted({key for record in metrics for key in record})
     parts = [key.split("/") for key in keys]
     players = list(dict.fromkeys(x[1] for x in parts if x[0] in ("versus", "suite") and x[2:]))
-    # The lines of each panel: metric, label, number of the colour, factor and offset.
+    # The lines of each panel: metric, label, number of the colour, factor.
     panels = {
-        name: [
-            (key, key.split("/")[1].replace("_", " "), i, 1.0, 0.0) for i, key in enumerate(all_)
-        ]
+        name: [(key, key.split("/")[1].replace("_", " "), i, 1.0) for i, key in enumerate(all_)]
         for name, all_ in PANELS.items()
     }
-    for name, (begin, end, *scale) in PLAYER_PANELS.items():
-        panels[name] = [(f"{begin}{who}{end}", who, i, *scale) for i, who in enumerate(players)]
+    for name, (begin, end, factor) in PLAYER_PANELS.items():
+        panels[name] = [(f"{begin}{who}{end}", who, i, factor) for i, who in enumerate(players)]
     panels = {name: [one for one in lines if one[0] in keys] for name, lines in panels.items()}
     panels = {name: lines for name, lines in panels.items() if lines}
     columns = max(1, min(ACROSS, len(panels)))
@@ -134,9 +132,9 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     figure.suptitle(title)
     for number, (name, lines) in enumerate(panels.items(), start=1):
         axis = figure.add_subplot(rows, columns, number)
-        for key, label, color, factor, offset in lines:
+        for key, label, color, factor in lines:
             points = {record["iteration"]: record[key] for record in metrics if key in record}
-            values = [offset + factor * value for value in points.values()]
+            values = [factor * value for value in points.values()]
             # A line through one point is invisible.
             marker = "o" if name in PLAYER_PANELS or len(values) == 1 else ""
             style = {"color": f"C{color}", "marker": marker, "markersize": 3}

@@ -109,8 +109,8 @@ def headline(config: Config, metrics: dict[str, Any]) -> str:
         part, _, about = name.partition("/")
         if part == "versus" and about.endswith("/points"):
             line += f"  {about.removesuffix('/points')} {value:.1%}"
-        elif part == "suite" and about.endswith("/optimal_share"):
-            line += f"  wrong moves of {about.removesuffix('/optimal_share')} {1 - value:.1%}"
+        elif part == "suite" and about.endswith("/wrong_share"):
+            line += f"  wrong moves of {about.removesuffix('/wrong_share')} {value:.1%}"
     return line
 
 

@@ -51,12 +51,12 @@ def first_ply(settings: SelfplayConfig, progress: chex.Numeric) -> chex.Numeric:
 def open_games(board: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> State:
     """Play `plies` [] or more random moves of the quiet game in each of `games` games.
 
-    If `plies` is 0 and not traced, no game has random moves. Half of the games get more than
-    `plies`, up to one fewer than the shortest quiet game has. Three of four games play safe moves
-    as long as there are any, the others any moves. All free boxes are taken. Half of the boards
-    fill evenly, the others towards or away from a random point. Every other game with random moves
-    begins with a random number of boxes closed in the same way, so its open part is a board of any
-    shape and size. The moves that closed these boxes count as played.
+    If `plies` is 0 and not traced, no game has random moves. Half of the games or more get more
+    than `plies`, up to one fewer than the shortest quiet game has. Three of four games play safe
+    moves as long as there are any, the others any moves. All free boxes are taken. Half of the
+    boards fill evenly, the others towards or away from a random point. Every other game with random
+    moves begins with a random number of boxes closed in the same way, so its open part is a board
+    of any shape and size. The moves that closed these boxes count as played.
     """
     start = initial_states(board, games)
     if isinstance(plies, int) and not plies:
@@ -90,7 +90,8 @@ def _draw_styles(
     center = jnp.stack([row, col], axis=1) * (1 + 2 * MAX_DISTANCE) - MAX_DISTANCE
     slope = MAX_SLOPE * jnp.maximum(2 * slope - 1, 0)
     closed = jnp.floor(closed * board.num_boxes).astype(jnp.int32)
-    # Uniform from as far below `plies` as above; about half of the games then get `plies`.
+    # Uniform from as far below `plies` as above, so half of the lengths are `plies`. Closed boxes
+    # can make an opening longer.
     low, size = 2 * plies - max_moves, 2 * (max_moves - plies) + 1
     length = jnp.maximum(plies, low + jnp.floor(length * size).astype(jnp.int32))
     return OpeningStyle(

@@ -13,6 +13,7 @@ import pytest
 from compiled import any_params, apply
 
 from jaxzero.config import NetworkConfig
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.heads import HEADS
 from jaxzero.network.layers import Conv3x3, convolution_form, greatest
@@ -166,6 +167,12 @@ def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
     assert {kernel.any() for kernel in kernels} == {True, False}
 
 
+@pytest.mark.parametrize("option", [{"attention_heads": 2}, {"safe_end": True}])
+def test_a_trunk_refuses_options_that_it_does_not_take(option):
+    with pytest.raises(InputError, match=rf"^network\.{next(iter(option))}: "):
+        small(trunk="dense", **option)
+
+
 @pytest.mark.parametrize("drawn", [np.zeros((2, 12), bool), np.zeros((2, 17), np.int32)])
 def test_wrong_shapes_fail_at_trace_time_with_the_name(drawn):
     network = small(trunk="dense")
@@ -177,13 +184,18 @@ def test_searches_value_a_position_by_its_share_of_the_boxes():
     network, drawn = small(trunk="dense", features="raw"), boards(9)
     params, nothing = any_params(network), jnp.zeros(9, jnp.int32)
     state = State(drawn, nothing + 1, nothing)
-    found = jax.jit(network_evaluator(network).evaluate)(params, state, None)
+
+    @jax.jit
+    def evaluate(params, state):
+        return network_evaluator(network, params).evaluate(state, None)
+
+    evaluation = evaluate(params, state)
     out = apply(network)(params, drawn)
-    np.testing.assert_allclose(found.prior_logits, out.policy_logits, rtol=1e-5)
+    np.testing.assert_allclose(evaluation.prior_logits, out.policy_logits, rtol=1e-5)
     margin = expected_margin(BOARD, out)
     expected = jnp.where(jnp.all(drawn, axis=1), 0.0, margin / BOARD.num_boxes)
-    np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-6)
-    assert float(jnp.abs(found.value).max()) > 0.01
+    np.testing.assert_allclose(evaluation.value, expected, rtol=1e-4, atol=1e-6)
+    assert float(jnp.abs(evaluation.value).max()) > 0.01
 
 
 def test_the_gradient_of_a_maximum_is_shared_and_finite():
