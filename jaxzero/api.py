@@ -13,11 +13,18 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
 from jaxzero import config as settings_of
 from jaxzero.cli import load_config
-from jaxzero.config import BoardSide, Config, build_config, dotted
+from jaxzero.config import (
+    AmountOrZero,
+    BoardSide,
+    Config,
+    CountOrZero,
+    SizeOrZero,
+    build_config,
+    dotted,
+)
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, drawn_of
 from jaxzero.game.text import to_python
@@ -74,7 +81,7 @@ class Engine:
 
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
-        simulations = _number("simulations", simulations, NonNegativeInt)
+        simulations = _number("simulations", simulations, SizeOrZero)
         boards = self._boards(positions)
         known = [exact_answer(self.board, drawn) if simulations else None for drawn in boards]
         rest = [drawn for drawn, edge in zip(boards, known, strict=True) if edge is None]
@@ -86,7 +93,7 @@ class Engine:
 
         Network and search estimate them, also where `best_move` has the exact solver.
         """
-        simulations = _number("simulations", simulations, NonNegativeInt)
+        simulations = _number("simulations", simulations, SizeOrZero)
         return self._choose(self._boards(positions), simulations)[1]
 
     @usual_types()
@@ -97,8 +104,8 @@ class Engine:
 
         The exact solver gets `seconds`; proven values are marked exact. Raises: as `best_move`.
         """
-        simulations = _number("simulations", simulations, NonNegativeInt)
-        seconds = _number("seconds", seconds, NonNegativeFloat)
+        simulations = _number("simulations", simulations, SizeOrZero)
+        seconds = _number("seconds", seconds, AmountOrZero)
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def drawn(self, position: Position) -> np.ndarray:
@@ -147,7 +154,7 @@ def number_within(name: str, value: Any, least: float, most: float) -> int | flo
 
     Raises: InputError that calls the number `name`.
     """
-    number = _number(name, value, NonNegativeInt if isinstance(least, int) else NonNegativeFloat)
+    number = _number(name, value, CountOrZero if isinstance(least, int) else AmountOrZero)
     if not least <= number <= most:
         raise InputError(f"{name}: {value!r} is not from {least} to {most}")
     return number

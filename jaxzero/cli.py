@@ -11,16 +11,16 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
+from os.path import isfile  # also for a text that is too long for a path
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
-from jsonargparse.typing import NonNegativeInt
 
-from jaxzero.config import BoardSide, Config, build_config, config_of_file
+from jaxzero.config import BoardSide, Config, CountOrZero, build_config, config_of_file
 from jaxzero.errors import InputError, RunError
-from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
+from jaxzero.host.files import SYSTEM_ERRORS, read_text, shipped_folder
 from jaxzero.host.interrupts import end_now
 from jaxzero.runs.run_dir import run_folder
 
@@ -39,7 +39,19 @@ class Parser(ArgumentParser):
                 files += [word, *islice(words, 1)]
             else:
                 (files if word.startswith("--config=") else others).append(word)
+        self._refuse_empty(args)
         return super().parse_args([*files, *others], **options)
+
+    def _refuse_empty(self, words: list[str]) -> None:
+        """Raise an InputError for an empty value, as of an unset variable of the shell.
+
+        An option whose help says what empty means takes it.
+        """
+        given = [word.partition("=")[::2] for word in words if "=" in word] + [*pairwise(words)]
+        for option, value in given:
+            action = self._option_string_actions.get(option)
+            if action and not value.strip() and not re.search("empty", action.help, re.IGNORECASE):
+                raise InputError(f"{option.removeprefix('--')}: is empty")
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         raise InputError(message) from ex
@@ -52,7 +64,10 @@ class ConfigFile(ActionConfigFile):
     """The option `--config`, which also takes the name of a shipped config, as `quick`."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        super().__call__(parser, namespace, find_config(values), option_string)
+        path = find_config(values)
+        if isfile(path):
+            read_text("config", Path(path))
+        super().__call__(parser, namespace, path, option_string)
 
 
 def script_parser(description: str) -> ArgumentParser:
@@ -160,7 +175,7 @@ def add_source_options(parser: ArgumentParser, number: str = "") -> None:
     )
     parser.add_argument(
         f"--checkpoint{number}",
-        type=NonNegativeInt,
+        type=CountOrZero,
         help=f"iteration of --run_dir{number} to take; default: the newest",
     )
 
