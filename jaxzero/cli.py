@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice, pairwise
 from os.path import isfile  # also for a text that is too long for a path
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
 
@@ -54,7 +54,7 @@ class Parser(ArgumentParser):
                 raise InputError(f"{option.removeprefix('--')}: is empty")
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        raise InputError(message) from ex
+        raise InputError(re.sub(r'^Parser key "([^"]+)"', r"\1", message)) from ex
 
     def format_help(self) -> str:
         return re.sub(r"<class\s+'Path'>", "Path", super().format_help())
@@ -144,6 +144,16 @@ def presets() -> str:
         f"{suits} suits the device found ({device.device_kind}), quick shows the first results; "
         f"presets: {', '.join(names)}"
     )
+
+
+def warn_of_presets(configs: Iterable[Any] | None) -> None:
+    """Say which preset suits a machine without a GPU, if one of the `configs` is for a GPU."""
+    import jax
+
+    for name in (Path(str(config)).stem for config in configs or ()):
+        if name in GPU_PRESETS.values() and jax.default_backend() == "cpu":
+            words = f"{name} is for a GPU, an iteration takes hours on this CPU"
+            print(f"warning: {words}: the preset cpu suits it", file=sys.stderr)
 
 
 class Source(NamedTuple):

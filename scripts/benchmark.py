@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jsonargparse import Namespace
 
-from jaxzero.cli import config_of, config_parser, run_script
+from jaxzero.cli import config_of, config_parser, run_script, warn_of_presets
 from jaxzero.config import Amount, Config, Size
 from jaxzero.host.files import write_json
 from jaxzero.host.programs import use_compilation_cache
@@ -30,6 +30,7 @@ def measure(config: Config, options: Namespace) -> None:
     from jaxzero.performance.benchmark import benchmark, report
 
     use_compilation_cache()
+    warn_of_presets(options.config)
     result = benchmark(config, options.seconds, options.rounds, options.trace)
     print(report(result))
     if options.json:

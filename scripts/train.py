@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, config_parser, run_script
+from jaxzero.cli import config_of, config_parser, run_script, warn_of_presets
 from jaxzero.config import AmountOrZero, Config, Size, SizeOrZero, config_of_file
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
@@ -93,6 +93,7 @@ def main(arguments: list[str]) -> None:
     join_others(options)
 
     use_compilation_cache()  # before anything imports matplotlib
+    warn_of_presets(options.config)
     import jax
 
     from jaxzero.host.interrupts import Stop

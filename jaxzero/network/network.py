@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
 from jaxzero.network.features import edge_inputs, edges_from_planes, grid_inputs, grid_planes
@@ -133,6 +134,13 @@ class Network(nn.Module):
         if self.head_names is None:  # a head that is added later belongs to other networks
             self.head_names = tuple(heads_of(self.config))
         super().__post_init__()
+        for name, head in self.heads.items():
+            size, labels = head.size(self.board), jnp.iinfo(head.dtype)
+            if not labels.min < 0 < size <= labels.max + 1:  # -1 is a label too
+                raise InputError(
+                    f"head {name}: {labels.dtype} does not hold labels -1 to {size - 1} of a "
+                    f"{self.board} board"
+                )
 
     @property
     def heads(self) -> dict[str, Head]:

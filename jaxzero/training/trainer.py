@@ -191,7 +191,7 @@ def loop(
         else nullcontext() as writer
     ):
         while not ends:
-            with divergence(config, checkpoints, resume_command(run_dir)):
+            with divergence(config, checkpoints, run_dir):
                 progress, metrics, line, ends = next(iterations)
             checkpoints.check()
             if is_first():
@@ -274,6 +274,11 @@ def run_iteration(
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
     # Weights that lost their gradient for good skip all updates from then on.
     skipped = metrics.get("learn/skipped_at_end", 0.0)
+    if not progress.iteration and 0 < config.learner.updates_per_iteration == skipped:
+        raise RunError(
+            "learner: no update had a finite gradient, from the first one on: a loss or "
+            "an input of the network is not finite, and another learning rate cannot help"
+        )
     if 0 < min(MAX_SKIPPED, config.learner.updates_per_iteration) <= skipped:
         raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
     games = round(metrics["selfplay/games"])
@@ -384,7 +389,7 @@ def call(on_iteration: OnIteration, metrics: dict[str, float], ends: bool) -> bo
 
 @contextmanager
 def divergence(
-    config: Config, checkpoints: Checkpoints | None = None, resume_command: str = ""
+    config: Config, checkpoints: Checkpoints | None = None, run_dir: Path = Path()
 ) -> Iterator[None]:
     """Turn a FloatingPointError into a RunError that explains what is left and what to do."""
     try:
@@ -396,6 +401,6 @@ def divergence(
             checkpoints.wait()
             found = checkpoints.iterations()
             intact = f"checkpoint {found[-1]} is intact" if found else "there is no checkpoint"
-            message += f"; {intact}. To go on with a lower rate: {resume_command} "
-            message += f"--learner.learning_rate {0.3 * rate:g}"
+            lower = {"learner.learning_rate": float(f"{0.3 * rate:g}")}
+            message += f"; {intact}. To go on with a lower rate: {resume_command(run_dir, **lower)}"
         raise RunError(message) from error
