@@ -10,22 +10,24 @@ Axes:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jaxzero.api import load, train
+from jaxzero.errors import InputError, RunError
 
-__all__ = ["load", "train"]
+__all__ = ["Engine", "InputError", "RunError", "load", "train"]
 __version__ = "0.2.0"
 
+if TYPE_CHECKING:  # type checkers see these names and no others
+    from jaxzero.api import Engine, load, train
+else:
 
-def __getattr__(name: str) -> Any:
-    """Return `load` or `train` of `jaxzero.api`; importing the package alone stays instant."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from jaxzero import api
+    def __getattr__(name):
+        """Return a name of `jaxzero.api`; importing the package alone stays instant."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from jaxzero import api
 
-    return getattr(api, name)
+        return getattr(api, name)
 
 
 def __dir__() -> list[str]:

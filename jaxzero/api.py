@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,11 +14,19 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
 from jaxzero import config as settings_of
-from jaxzero.cli import load_config
-from jaxzero.config import BoardSide, Config, build_config, dotted
+from jaxzero.cli import find_config, load_config, shipped_configs, warn_of_presets
+from jaxzero.config import (
+    AmountOrZero,
+    BoardSide,
+    Config,
+    CountOrZero,
+    SizeOrZero,
+    build_config,
+    config_of_file,
+    dotted,
+)
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, drawn_of
 from jaxzero.game.text import to_python
@@ -31,7 +40,7 @@ from jaxzero.players.network_player import choose_edges
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
-from jaxzero.runs.run_dir import SUFFIX, refuse_run
+from jaxzero.runs.run_dir import SUFFIX, check_run, config_file, refuse_run
 from jaxzero.solver.small import exact_answer
 
 # Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
@@ -75,7 +84,7 @@ class Engine:
 
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
-        simulations = _number("simulations", simulations, NonNegativeInt)
+        simulations = _number("simulations", simulations, SizeOrZero)
         boards = self._boards(positions)
         known = [exact_answer(self.board, drawn) if simulations else None for drawn in boards]
         rest = [drawn for drawn, edge in zip(boards, known, strict=True) if edge is None]
@@ -87,20 +96,20 @@ class Engine:
 
         Network and search estimate them, also where `best_move` has the exact solver.
         """
-        simulations = _number("simulations", simulations, NonNegativeInt)
+        simulations = _number("simulations", simulations, SizeOrZero)
         return self._choose(self._boards(positions), simulations)[1]
 
     @dropped_exceptions()
     @usual_types()
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
-    ) -> Analysis:
-        """Return an analysis of each edge of a position: prior, visits, value, margin lost.
+    ) -> Analysis[float]:
+        """Return an analysis of a position and of each edge: prior, visits, value, margin lost.
 
         The exact solver gets `seconds`; proven values are marked exact. Raises: as `best_move`.
         """
-        simulations = _number("simulations", simulations, NonNegativeInt)
-        seconds = _number("seconds", seconds, NonNegativeFloat)
+        simulations = _number("simulations", simulations, SizeOrZero)
+        seconds = _number("seconds", seconds, AmountOrZero)
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def drawn(self, position: Position) -> np.ndarray:
@@ -137,6 +146,20 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
     return value
 
 
+def _path(name: str, value: Any) -> str:
+    """Return a path, or the name of what is shipped, as text. Raises: InputError."""
+    path = fsdecode(_checked(name, value, str | PathLike))
+    if not path.strip():
+        raise InputError(f"{name}: is empty")
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # too long, a zero byte, a folder of somebody else
+        raise InputError(f"{name}: {path[:60]!r} cannot be used ({error})"[:200]) from error
+    return path
+
+
 def _number(name: str, value: Any, kind: type) -> int | float:
     """Return a plain number in the range of `kind`. Raises: InputError."""
     return settings_of.check_number(name, to_python(value), kind)
@@ -147,7 +170,7 @@ def number_within(name: str, value: Any, least: float, most: float) -> int | flo
 
     Raises: InputError that calls the number `name`.
     """
-    number = _number(name, value, NonNegativeInt if isinstance(least, int) else NonNegativeFloat)
+    number = _number(name, value, CountOrZero if isinstance(least, int) else AmountOrZero)
     if not least <= number <= most:
         raise InputError(f"{name}: {value!r} is not from {least} to {most}")
     return number
@@ -170,9 +193,9 @@ def load(name: str | PathLike[str]) -> Engine:
     What its engine compiles is kept on disk, unless jax has a folder for that already.
     Raises: InputError naming the networks there are.
     """
-    path = fsdecode(_checked("name", name, str | PathLike))
+    path = _path("name", name)
     use_compilation_cache(in_script=False)
-    return Engine(weights.load_weights(path).agent)
+    return Engine(weights.load_weights(path, "name").agent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +219,7 @@ class Trained:
 
         Weights are rounded to float16. Raises: InputError if a file exists or cannot be written.
         """
-        path = Path(fsdecode(_checked("path", path, str | PathLike)))
+        path = Path(_path("path", path))
         if path.suffix != SUFFIX:
             raise InputError(f"path: {path} must end with {SUFFIX}")
         check_file("path", path)
@@ -216,10 +239,41 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
     return build_config(content)
 
 
+def _config_of(
+    config: Config | str | PathLike[str] | None, settings: Mapping[str, Any], resumed: Path | None
+) -> Config:
+    """Return the config of a training; `resumed` is the folder of a run. Raises: InputError."""
+    if isinstance(config, Config):
+        if settings:
+            raise InputError(f"settings: {settings!r} cannot be combined with a Config")
+        return config
+    if config is None and resumed is None:
+        raise InputError("config: None needs resume=True, which takes the config of the run")
+    named = None
+    if config is not None:
+        path = _path("config", config)
+        try:
+            named = load_config(path)
+        except InputError as error:
+            said = str(error).removeprefix("config: ")
+            raise InputError(f"config: {path}: {' '.join(said.split())}") from error
+    if resumed is not None:
+        check_run("run_dir", resumed)
+        before = config_of_file(config_file(resumed))
+        is_preset = config and Path(find_config(fsdecode(config))) in shipped_configs().values()
+        if is_preset and named.game != before.game:
+            raise InputError(f"config: {config} plays {named.game.board}, not {before.game.board}")
+        if named is None or is_preset:
+            named = before
+    elif config is not None:
+        warn_of_presets([fsdecode(config)])
+    return changed(named, settings)
+
+
 @dropped_exceptions()
 @usual_types()
 def train(
-    config: Config | str | PathLike[str],
+    config: Config | str | PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     on_iteration: Callable[[dict[str, float]], Any] | None = None,
     run_dir: str | PathLike[str] | None = None,
@@ -230,14 +284,15 @@ def train(
     `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
     `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
     metrics, and a line is printed without it; if it returns True or after Ctrl-C, the training
-    ends. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues it;
-    without `run_dir` no file is written.
+    ends. With `run_dir` the run is saved as by `scripts/train.py`; without it no file is written.
+    `resume` continues the run with its own config, which a file or a `Config` replaces, and a
+    preset or None does not.
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """
-    _checked("config", config, Config | str | PathLike)
+    _checked("config", config, Config | str | PathLike | None)
     _checked("settings", settings, Mapping | None)
-    _checked("run_dir", run_dir, str | PathLike | None)
+    folder = None if run_dir is None else Path(_path("run_dir", run_dir))
     _checked("resume", resume, bool | np.bool_)
     try:
         signature(print if on_iteration is None else on_iteration).bind({})
@@ -246,25 +301,21 @@ def train(
         raise InputError(f"on_iteration: {words}") from error
     except ValueError:  # some functions of C have no signature
         pass
-    if resume and run_dir is None:
+    if resume and folder is None:
         raise InputError("resume: True needs run_dir, the folder of the run")
-    if not isinstance(config, Config):
-        config = changed(load_config(fsdecode(config)), settings or {})
-    elif settings:
-        raise InputError(f"settings: {settings!r} cannot be combined with a Config")
+    config = _config_of(config, settings or {}, folder if resume else None)
     use_compilation_cache(in_script=False)  # before anything imports matplotlib
     from jaxzero.measure.evaluator import Evaluator  # slow to import
     from jaxzero.training import trainer
 
     evaluator = Evaluator(config)
-    if run_dir is None:
+    if folder is None:
         result = trainer.train(config, None, evaluator, on_iteration=on_iteration)
         metrics, last = result.history, result.history[-1]
         training = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
         record = {"training": training}
         network = weights.LoadedAgent(result.agent, config, last["iteration"], record)
     else:
-        folder = Path(fsdecode(run_dir))
         trainer.train(config, folder, evaluator, resume=bool(resume), on_iteration=on_iteration)
         network, metrics = weights.load_agent(folder), read_metrics(folder)
     return Trained(Engine(network.agent), metrics, network)

@@ -11,16 +11,16 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
+from os.path import isfile  # also for a text that is too long for a path
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
-from jsonargparse.typing import NonNegativeInt
 
-from jaxzero.config import BoardSide, Config, build_config, config_of_file
+from jaxzero.config import BoardSide, Config, CountOrZero, build_config, config_of_file
 from jaxzero.errors import InputError, RunError
-from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
+from jaxzero.host.files import SYSTEM_ERRORS, read_text, shipped_folder
 from jaxzero.host.interrupts import dropped_exceptions, end_now, interrupt, set_handler
 from jaxzero.runs.run_dir import run_folder
 
@@ -39,10 +39,22 @@ class Parser(ArgumentParser):
                 files += [word, *islice(words, 1)]
             else:
                 (files if word.startswith("--config=") else others).append(word)
+        self._refuse_empty(args)
         return super().parse_args([*files, *others], **options)
 
+    def _refuse_empty(self, words: list[str]) -> None:
+        """Raise an InputError for an empty value, as of an unset variable of the shell.
+
+        An option whose help says what empty means takes it.
+        """
+        given = [word.partition("=")[::2] for word in words if "=" in word] + [*pairwise(words)]
+        for option, value in given:
+            action = self._option_string_actions.get(option)
+            if action and not value.strip() and not re.search("empty", action.help, re.IGNORECASE):
+                raise InputError(f"{option.removeprefix('--')}: is empty")
+
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        raise InputError(message) from ex
+        raise InputError(re.sub(r'^Parser key "([^"]+)"', r"\1", message)) from ex
 
     def format_help(self) -> str:
         return re.sub(r"<class\s+'Path'>", "Path", super().format_help())
@@ -52,7 +64,10 @@ class ConfigFile(ActionConfigFile):
     """The option `--config`, which also takes the name of a shipped config, as `quick`."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        super().__call__(parser, namespace, find_config(values), option_string)
+        path = find_config(values)
+        if isfile(path):
+            read_text("config", Path(path))
+        super().__call__(parser, namespace, path, option_string)
 
 
 def script_parser(description: str) -> ArgumentParser:
@@ -131,6 +146,16 @@ def presets() -> str:
     )
 
 
+def warn_of_presets(configs: Iterable[Any] | None) -> None:
+    """Say which preset suits a machine without a GPU, if one of the `configs` is for a GPU."""
+    import jax
+
+    for name in (Path(str(config)).stem for config in configs or ()):
+        if name in GPU_PRESETS.values() and jax.default_backend() == "cpu":
+            words = f"{name} is for a GPU, an iteration takes hours on this CPU"
+            print(f"warning: {words}: the preset cpu suits it", file=sys.stderr)
+
+
 class Source(NamedTuple):
     """The network that --run_dir, --weights and --checkpoint name; only `load` reads it."""
 
@@ -160,7 +185,7 @@ def add_source_options(parser: ArgumentParser, number: str = "") -> None:
     )
     parser.add_argument(
         f"--checkpoint{number}",
-        type=NonNegativeInt,
+        type=CountOrZero,
         help=f"iteration of --run_dir{number} to take; default: the newest",
     )
 

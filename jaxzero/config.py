@@ -13,20 +13,24 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
-from jsonargparse.typing import (
-    ClosedUnitInterval,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    restricted_number_type,
-)
+from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.quiet import max_decisions, min_decisions
+from jaxzero.host.files import read_text
 
+# The types of all numbers from outside, in settings, options and calls: finite and bounded.
+_MOST, _LARGEST, _LONGEST = ("<=", 2**31 - 1), ("<=", 99_999), ("<=", 1e9)
 BoardSide = restricted_number_type("BoardSide", int, [(">=", 1), ("<=", 20)])
+Size = restricted_number_type("Size", int, [(">=", 1), _LARGEST])
+SizeOrZero = restricted_number_type("SizeOrZero", int, [(">=", 0), _LARGEST])
+Count = restricted_number_type("Count", int, [(">=", 1), _MOST])
+CountOrZero = restricted_number_type("CountOrZero", int, [(">=", 0), _MOST])
+Amount = restricted_number_type("Amount", float, [(">", 0), _LONGEST])
+AmountOrZero = restricted_number_type("AmountOrZero", float, [(">=", 0), _LONGEST])
+LearningRate = restricted_number_type("LearningRate", float, [(">", 0), ("<=", 10)])
+Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**63)])
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,12 @@ class NetworkConfig:
     features: Literal["raw", "structure"] = "structure"
     """Input of the network. raw: only the edges. structure: also free boxes, chains, loops and
     their counts, computed from the edges on the device. structure learns several times faster."""
-    channels: PositiveInt = 128
+    channels: Size = 128
     """Width: channels per grid point (conv), units per layer (dense). Larger is stronger and
     slower."""
-    blocks: PositiveInt = 10
+    blocks: Size = 10
     """Depth: number of residual blocks."""
-    attention_heads: NonNegativeInt = 0
+    attention_heads: SizeOrZero = 0
     """Heads of a self-attention layer over grid points after the last block; 0: no such layer. Must
     divide channels. For conv only."""
     safe_end: bool = False
@@ -87,13 +91,13 @@ class NetworkConfig:
 class SearchConfig:
     """The tree search of self-play: Gumbel AlphaZero with sequential halving."""
 
-    simulations: PositiveInt = 16
+    simulations: Size = 16
     """Simulations per move; each is one network evaluation. More simulations make better targets
     and slower games. The presets have 8 to 32."""
-    max_considered_actions: PositiveInt = 16
+    max_considered_actions: Size = 16
     """Largest number of root moves that the search compares by sequential halving; never more than
     simulations."""
-    value_scale_per_box: NonNegativeFloat = 0.05
+    value_scale_per_box: AmountOrZero = 0.05
     """Weight of values against the policy of the network (c_scale of Gumbel AlphaZero). One box
     more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a move,
     at first 2.5 with the defaults. The setting means the same on boards of any size."""
@@ -111,22 +115,22 @@ class SearchConfig:
 class SelfplayConfig:
     """Games of the network against itself."""
 
-    games_per_iteration: PositiveInt = 1024
+    games_per_iteration: Count = 1024
     """Games per iteration, all devices together. All games run in parallel: more games use a GPU
     better and take more memory. With late_start_moves a quarter of the games runs at a time."""
-    late_start_moves: NonNegativeInt = 0
-    """Number of random moves before self-play starts. They are not stored. Half of the games
-    or more start later still; games that cannot finish within the step budget are skipped. Later starts give
-    shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and let
-    late_start_until lower them to 0. Captures do not count. Needs search.nodes quiet."""
+    late_start_moves: SizeOrZero = 0
+    """Number of random moves before self-play starts. They are not stored. Half of the games or
+    more start later still; games that cannot finish within the step budget are skipped. Later
+    starts give shorter games and cleaner value targets. On 5x5 use three quarters of the moves, and
+    let late_start_until lower them to 0. Captures do not count. Needs search.nodes quiet."""
     late_start_until: ClosedUnitInterval = 0.0
     """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
     Openings are learnt only after the endgames that follow them are played well. A twelfth of the
     games runs at a time. Once games are long, fewer than games_per_iteration are played."""
-    random_opening_moves: NonNegativeInt = 6
+    random_opening_moves: SizeOrZero = 6
     """Self-play begins each game with 0 to this many uniformly random moves, so that games differ.
     They have policy targets, but no margin targets. Captures count with search.nodes all only."""
-    sampled_moves: NonNegativeInt = 8
+    sampled_moves: SizeOrZero = 8
     """Number of first moves of each game that are sampled from the policy of the search
     (temperature 1). Random opening moves count among them, but stay uniformly random. The search
     chooses later moves, still with Gumbel noise."""
@@ -143,7 +147,7 @@ class SelfplayConfig:
     the game. Lower: the result mixed with the values of the searches after the next moves, the
     k-th with weight (1 - td_lambda) * td_lambda^(k - 1). Far from the end of a game, its result is
     a noisy target."""
-    td_above_edges: NonNegativeInt = 24
+    td_above_edges: SizeOrZero = 24
     """With at most this many undrawn edges in the searched position, the result is the target."""
 
     def __post_init__(self):
@@ -159,7 +163,7 @@ class SelfplayConfig:
 class ReplayConfig:
     """The ring buffer of recent positions, on the device."""
 
-    capacity: PositiveInt = 1_000_000
+    capacity: Count = 1_000_000
     """Number of newest positions to keep, all devices together; rounded up to whole iterations. A
     position takes about 2.2 bytes per edge."""
 
@@ -171,10 +175,10 @@ class ReplayConfig:
 class LearnerConfig:
     """Gradient descent with clipping, warm-up and a late cosine decay."""
 
-    batch_size: PositiveInt = 1024
+    batch_size: Count = 1024
     """Positions per update, all devices together; divisible by the number of devices. A larger
     batch raises the replay ratio."""
-    updates_per_iteration: NonNegativeInt = 64
+    updates_per_iteration: CountOrZero = 64
     """Updates after the games of each iteration. With batch_size it sets the replay ratio: how
     often an average position is sampled. The presets have a replay ratio of 3 to 8, lower on large
     boards; at 10 a 5x5 network memorised noisy results."""
@@ -182,16 +186,16 @@ class LearnerConfig:
     """Optimiser. muon: steps of weight matrices are equally long in all directions (Jordan et al.
     2024). With conv and a learning_rate of 3e-3, muon learnt more in short runs, but less in two
     hours on 5x5. muon takes more time with wide layers."""
-    learning_rate: PositiveFloat = 1e-3
+    learning_rate: LearningRate = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
-    warmup_updates: NonNegativeInt = 100
+    warmup_updates: CountOrZero = 100
     """Updates over which the learning rate rises from zero."""
     decay_fraction: ClosedUnitInterval = 0.5
     """Last fraction of the run over which the learning rate falls along a cosine to 2 % of its
     value; 0: it never falls. The run ends at iterations or minutes, whichever comes first."""
-    weight_decay: NonNegativeFloat = 1e-4
+    weight_decay: AmountOrZero = 1e-4
     """Decoupled weight decay of matrices and kernels, not of biases and scales."""
-    gradient_clip: PositiveFloat = 1.0
+    gradient_clip: Amount = 1.0
     """Largest global norm of a gradient; larger gradients are scaled down to it."""
 
     def __post_init__(self):
@@ -202,15 +206,15 @@ class LearnerConfig:
 class EvaluationConfig:
     """Matches and solved positions that measure the network, during training and after it."""
 
-    evaluate_every: NonNegativeInt = 10
+    evaluate_every: CountOrZero = 10
     """Iterations between evaluations; 0: only at the end."""
-    games: PositiveInt = 128
+    games: Count = 128
     """Games per match during training, even: each opening is played twice with swapped seats."""
-    final_games: PositiveInt = 512
+    final_games: Count = 512
     """Games per match at the end of the run, even."""
-    simulations: NonNegativeInt = 64
+    simulations: SizeOrZero = 64
     """Simulations per move of the network in evaluations; 0: the policy without search."""
-    random_opening_moves: NonNegativeInt = 4
+    random_opening_moves: SizeOrZero = 4
     """Each pair of games begins with 0 to this many random edges; here captures count too."""
     opponents: str = "random,greedy"
     """Players to play against, separated by commas: random, greedy, perfect, or perfect:SHARE,
@@ -242,18 +246,18 @@ class Config:
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    seed: NonNegativeInt = 0
+    seed: Seed = 0
     """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
-    iterations: NonNegativeInt = 100
+    iterations: CountOrZero = 100
     """Iterations of the whole run; each is self-play, then learning. 0: no limit; only minutes ends
     the run."""
-    minutes: NonNegativeFloat = 0.0
+    minutes: AmountOrZero = 0.0
     """Minutes of self-play and learning of the whole run, over all resumes; compiling and
     evaluations take extra time. The iteration in which the minutes run out is the last. 0: no
     limit. Time-limited runs are not reproducible: the learning rate follows the clock."""
-    devices: NonNegativeInt = 0
+    devices: SizeOrZero = 0
     """Number of GPUs to use; 0: all. A CPU is one device unless JAX_NUM_CPU_DEVICES is set."""
-    checkpoint_every: PositiveInt = 20
+    checkpoint_every: Count = 20
     """Iterations between checkpoints; the last iteration always has one."""
     save_replay: bool = True
     """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
@@ -368,7 +372,7 @@ def longest_game(config: Config) -> int:
 
 
 def check_number(field: str, value: Any, kind: type) -> int | float:
-    """Return a value as a plain number of a type such as PositiveInt. Raises: InputError."""
+    """Return a value as a plain number of a type such as Count. Raises: InputError."""
     try:
         return (int if issubclass(kind, int) else float)(kind(value))
     except (TypeError, ValueError, OverflowError) as error:
@@ -402,8 +406,13 @@ def config_of_file(path: Path) -> Config:
 
     Raises: InputError.
     """
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return config_of(content.get("config", content), str(path))
+    try:
+        content = yaml.safe_load(read_text("config", path))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"config: {path} is not YAML ({error})") from error
+    if isinstance(content, dict):
+        content = content.get("config", content)
+    return config_of(content, str(path))
 
 
 def config_of(content: dict[str, Any], where: str) -> Config:
@@ -426,7 +435,7 @@ def config_of(content: dict[str, Any], where: str) -> Config:
 def build_config(content: dict[str, Any], cls: type = Config, section: str = "") -> Any:
     """Return the Config, or with `cls` a section of it, of a mapping. Raises: InputError."""
     if not isinstance(content, dict):
-        raise InputError(f"{section}: {content!r} is not a mapping of settings")
+        raise InputError(f"{section or 'config'}: {content!r} is not a mapping of settings")
     kinds, values = typing.get_type_hints(cls), {}
     for name, value in content.items():
         field = f"{section}.{name}".lstrip(".")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jsonargparse import ArgumentParser, Namespace
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
 
 from jaxzero.cli import (
     add_board_options,
@@ -24,6 +23,7 @@ from jaxzero.cli import (
     run_script,
     script_parser,
 )
+from jaxzero.config import AmountOrZero, SizeOrZero
 from jaxzero.errors import InputError
 from jaxzero.host.files import write_text
 from jaxzero.host.programs import use_compilation_cache
@@ -50,10 +50,10 @@ def analyse_parser() -> ArgumentParser:
         "--game", type=Path, help="file with a game, or a folder of them: review every move"
     )
     parser.add_argument(
-        "--simulations", type=NonNegativeInt, default=256, help="of the search; 0: no search"
+        "--simulations", type=SizeOrZero, default=256, help="of the search; 0: no search"
     )
     parser.add_argument(
-        "--seconds", type=NonNegativeFloat, default=5.0, help="for the solver; 0: no solver"
+        "--seconds", type=AmountOrZero, default=5.0, help="for the solver; 0: no solver"
     )
     parser.add_argument("--json", help="file for all that was found; - for standard output")
     return parser

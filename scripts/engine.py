@@ -7,7 +7,6 @@ import sys
 from typing import Literal
 
 from jsonargparse import ArgumentParser
-from jsonargparse.typing import PositiveFloat
 
 from jaxzero.cli import (
     add_board_options,
@@ -17,6 +16,7 @@ from jaxzero.cli import (
     run_script,
     script_parser,
 )
+from jaxzero.config import Amount
 
 
 def engine_parser() -> ArgumentParser:
@@ -27,11 +27,11 @@ def engine_parser() -> ArgumentParser:
     parser.add_argument("--protocol", type=protocols, default="gtp", help="of the other program")
     add_board_options(parser)
     parser.add_argument(
-        "--seconds", type=PositiveFloat, default=2.0, help="for a decision without a clock"
+        "--seconds", type=Amount, default=2.0, help="for a decision without a clock"
     )
     parser.add_argument(
         "--clock",
-        type=PositiveFloat,
+        type=Amount,
         help="seconds for all decisions of a game; most goes to those that can just be proven",
     )
     parser.add_argument(

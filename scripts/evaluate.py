@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
-from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from jaxzero.cli import (
     add_board_options,
@@ -23,6 +22,7 @@ from jaxzero.cli import (
     script_parser,
     source_of,
 )
+from jaxzero.config import Count, Seed, Size, SizeOrZero
 from jaxzero.errors import InputError
 from jaxzero.host.files import write_json
 from jaxzero.host.programs import use_compilation_cache
@@ -48,20 +48,20 @@ def evaluate_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--games",
-        type=PositiveInt,
+        type=Count,
         default=512,
         help="games per match, even: pairs with swapped seats; 512 give an interval of about "
         "4 percent either way",
     )
     parser.add_argument(
         "--simulations",
-        type=PositiveInt,
+        type=Size,
         default=64,
         help="simulations of the search per move; more play better and take longer",
     )
     parser.add_argument(
         "--opening_plies",
-        type=NonNegativeInt,
+        type=SizeOrZero,
         default=4,
         help="each pair of games opens with 0 to this many random moves, so that games differ",
     )
@@ -80,9 +80,7 @@ def evaluate_parser() -> ArgumentParser:
         "--simulations. With a second network and no suite: the players of the match between the "
         "two networks",
     )
-    parser.add_argument(
-        "--seed", type=NonNegativeInt, default=0, help="seed of openings and players"
-    )
+    parser.add_argument("--seed", type=Seed, default=0, help="seed of openings and players")
     parser.add_argument("--json", type=Path, help="file for the results")
     return parser
 
@@ -149,8 +147,6 @@ def main(arguments: list[str]) -> None:
             print(f"{which.field} {which.name}, iteration {one.iteration}, {board}")
     names = options.players or f"policy,search:{options.simulations}"
     # Check the players before a match, which may take an hour.
-    if options.suite:
-        suite = load_suite(options.suite, board)
     if options.suite or options.players:
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
     networks = {source.name: loaded.agent}
@@ -166,6 +162,8 @@ def main(arguments: list[str]) -> None:
         matches["versus"] = matches_against(
             options.opponents, loaded.agent, options.simulations, options.games
         )
+    if options.suite:
+        suite = load_suite(options.suite, board)  # may take seconds: all else is checked
     for kind, pairs in matches.items():
         results[kind] = play_matches(pairs, options.games, options.opening_plies, options.seed)
     if options.suite:

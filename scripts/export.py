@@ -6,8 +6,6 @@ measures an exported network again.
 
 from pathlib import Path
 
-from jsonargparse.typing import PositiveInt
-
 from jaxzero.cli import (
     add_source_options,
     refuse_given,
@@ -15,6 +13,7 @@ from jaxzero.cli import (
     run_script,
     script_parser,
 )
+from jaxzero.config import Count, Size
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
@@ -38,12 +37,12 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--games",
-        type=PositiveInt,
+        type=Count,
         default=512,
         help="games per match, even: pairs with swapped seats",
     )
     parser.add_argument(
-        "--simulations", type=PositiveInt, default=64, help="simulations of the search per move"
+        "--simulations", type=Size, default=64, help="simulations of the search per move"
     )
     options = parser.parse_args(arguments)
     source = required_source(options)

@@ -10,10 +10,9 @@ from there.
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
-from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from jaxzero.cli import add_source_options, run_script, script_parser, source_of
-from jaxzero.config import BoardSide, GameConfig
+from jaxzero.config import BoardSide, Count, GameConfig, Seed, SizeOrZero
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
@@ -34,7 +33,7 @@ def suite_parser() -> ArgumentParser:
         help="players to collect from, by commas",
     )
     parser.add_argument(
-        "--games", type=PositiveInt, default=256, help="games of each player against itself"
+        "--games", type=Count, default=256, help="games of each player against itself"
     )
     parser.add_argument(
         "--split",
@@ -44,30 +43,28 @@ def suite_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--per_stratum",
-        type=PositiveInt,
+        type=Count,
         nargs="+",
         default=[200],
         help="positions to sample per stratum, a player and a band of four undrawn edges: one "
         "number, or one for each band from --fewest on; the last stands for all further bands",
     )
     parser.add_argument(
-        "--fewest", type=NonNegativeInt, default=9, help="fewest undrawn edges of a position"
+        "--fewest", type=SizeOrZero, default=9, help="fewest undrawn edges of a position"
     )
     parser.add_argument(
         "--most",
-        type=NonNegativeInt,
+        type=SizeOrZero,
         help="most undrawn edges; the solver takes longer for more. Default: 36, or all edges of a "
         "smaller board",
     )
     parser.add_argument(
         "--node_limit",
-        type=PositiveInt,
+        type=Count,
         default=20_000_000,
         help="nodes of the solver per position; unsolved positions are left out",
     )
-    parser.add_argument(
-        "--seed", type=NonNegativeInt, default=0, help="seed of games and of the selection"
-    )
+    parser.add_argument("--seed", type=Seed, default=0, help="seed of games and of the selection")
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
     return parser
 

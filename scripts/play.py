@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from jaxzero.cli import (
     add_source_options,
@@ -14,7 +13,7 @@ from jaxzero.cli import (
     script_parser,
     source_of,
 )
-from jaxzero.config import BoardSide
+from jaxzero.config import Amount, AmountOrZero, BoardSide, Count, Seed, SizeOrZero
 from jaxzero.errors import InputError
 from jaxzero.game.records import format_of_file
 from jaxzero.host.files import check_file
@@ -60,22 +59,22 @@ def play_parser() -> ArgumentParser:
     add("cols", BoardSide, None, "columns of boxes; default: as for rows")
     add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
     limit = "time limit of the solver for solve and hint (mode human)"
-    add("seconds", PositiveFloat, 5.0, limit)
-    add("games", PositiveInt, 100, "games of the match, even: pairs with swapped seats (mode dual)")
+    add("seconds", Amount, 5.0, limit)
+    add("games", Count, 100, "games of the match, even: pairs with swapped seats (mode dual)")
     opening = "each pair opens with 0 to this many random moves (mode dual)"
-    add("opening_plies", NonNegativeInt, 4, opening)
+    add("opening_plies", SizeOrZero, 4, opening)
     add("load", Path, None, "go on with the game in this file (modes human and ai)")
     save = "write the game to this file, .json, .ccgc.json or .txt, after every turn"
     match = "mode dual: write all games to this folder, or to one .jsonl file"
     add("save", Path, None, f"{save}; {match}")
-    add("seed", NonNegativeInt, 0, "seed of everything random")
+    add("seed", Seed, 0, "seed of everything random")
     varied = "0: the players policy and search draw the move they like best; above 0: moves vary"
     more = "with --seed, the more the higher (0.5, say)"
-    add("temperature", NonNegativeFloat, 0.0, f"{varied} {more}")
+    add("temperature", AmountOrZero, 0.0, f"{varied} {more}")
     web = "serve a page to play and analyse in the browser; takes only --host and --port"
     parser.add_argument("--web", action="store_true", help=web)
     add("host", str, "127.0.0.1", "address to serve the page on; others than this let others in")
-    add("port", NonNegativeInt, 8000, "port to serve the page on; 0: any that is free")
+    add("port", SizeOrZero, 8000, "port to serve the page on; 0: any that is free")
     return parser
 
 

@@ -7,10 +7,8 @@ time runs out, the proven bounds are printed and the exit code is 1.
 import sys
 from pathlib import Path
 
-from jsonargparse.typing import PositiveFloat
-
 from jaxzero.cli import run_script, script_parser
-from jaxzero.config import BoardSide, GameConfig
+from jaxzero.config import Amount, BoardSide, GameConfig
 from jaxzero.host.files import write_json
 from jaxzero.host.progress import working
 from jaxzero.runs.run_dir import check_result_file
@@ -26,7 +24,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=PositiveFloat,
+        type=Amount,
         default=60.0,
         help="time limit; up to 31 undrawn edges the solver needs seconds",
     )

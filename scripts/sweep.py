@@ -10,9 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-from jsonargparse.typing import PositiveFloat, PositiveInt
-
 from jaxzero.cli import config_parser, run_script
+from jaxzero.config import Amount, Size
 from jaxzero.runs.run_dir import check_new_folder
 
 
@@ -27,11 +26,9 @@ def main(arguments: list[str]) -> None:
         "update_interval: learner.updates_per_iteration, for a fixed number of games",
     )
     parser.add_argument(
-        "--point_minutes", type=PositiveFloat, default=10.0, help="longest time a point may take"
+        "--point_minutes", type=Amount, default=10.0, help="longest time a point may take"
     )
-    parser.add_argument(
-        "--rounds", type=PositiveInt, default=3, help="timed iterations of each point"
-    )
+    parser.add_argument("--rounds", type=Size, default=3, help="timed iterations of each point")
     from jaxzero.performance.sweep import read_grid, run_sweep, write_report
 
     grid, options = read_grid(parser, arguments)

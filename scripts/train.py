@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from jaxzero.cli import config_of, config_parser, run_script
-from jaxzero.config import Config, config_of_file
+from jaxzero.cli import config_of, config_parser, run_script, warn_of_presets
+from jaxzero.config import AmountOrZero, Config, Size, SizeOrZero, config_of_file
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
@@ -42,7 +41,7 @@ def train_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--max_minutes",
-        type=NonNegativeFloat,
+        type=AmountOrZero,
         default=0.0,
         help="minutes of this call, compiling included; then the present iteration ends, is "
         "saved, and the script stops; 0: no limit. The learning rate follows --minutes, not this",
@@ -63,18 +62,16 @@ def train_parser() -> ArgumentParser:
         help="address and port of the first process, such as node1:1234. Needed if no scheduler "
         "starts the job: give it, --num_processes and --process_id to every process",
     )
-    parser.add_argument("--num_processes", type=PositiveInt, help="processes of the job")
-    parser.add_argument(
-        "--process_id", type=NonNegativeInt, help="which of them this one is, from 0"
-    )
+    parser.add_argument("--num_processes", type=Size, help="processes of the job")
+    parser.add_argument("--process_id", type=SizeOrZero, help="which of them this one is, from 0")
     parser.add_argument(
         "--heartbeat_seconds",
-        type=PositiveInt,
+        type=Size,
         help="silence of a process of the job after which it ends; default: 60",
     )
     parser.add_argument(
         "--join_seconds",
-        type=PositiveInt,
+        type=Size,
         help="time within which all processes of the job must have started; default: 300",
     )
     return parser
@@ -84,19 +81,19 @@ def main(arguments: list[str]) -> None:
     parser = train_parser()
     options = parser.parse_args(arguments)
     check_folder("run_dir", options.run_dir)
-    if options.predict_memory:
-        if options.run_dir is not None:
-            options = with_saved(parser, options, arguments)
-        return predict_memory(config_of(options))
-    if options.run_dir is None:
+    if options.run_dir is None and not options.predict_memory:
         raise InputError("--run_dir is required: a folder for the files of the run")
     if options.weights and options.resume:
         raise InputError("--weights cannot be combined with --resume")
-    options = with_saved(parser, options, arguments)
+    if options.run_dir is not None:
+        options = with_saved(parser, options, arguments)
     config = config_of(options)
+    if options.predict_memory:
+        return predict_memory(config, options)
     join_others(options)
 
     use_compilation_cache()  # before anything imports matplotlib
+    warn_of_presets(options.config)
     import jax
 
     from jaxzero.host.interrupts import Stop
@@ -157,16 +154,20 @@ def join_others(options: Namespace) -> None:
     join(**given, **limits)
 
 
-def predict_memory(config: Config) -> None:
+def predict_memory(config: Config, options: Namespace) -> None:
     """Print the memory that one iteration will hold at once on each device."""
     from jaxzero.network.network import Network
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
+    from jaxzero.runs.weights import load_weights
     from jaxzero.training.devices import choose_devices
     from jaxzero.training.program import compile_iteration
+    from jaxzero.training.run_state import refuse_misfit
 
     use_compilation_cache()
-    devices = choose_devices(config.devices)
-    program = compile_iteration(config, Network(config.game.board, config.network), devices)
+    devices, network = choose_devices(config.devices), Network(config.game.board, config.network)
+    if options.weights:
+        refuse_misfit(network, load_weights(options.weights))
+    program = compile_iteration(config, network, devices)
     limit = mebibytes(memory_limit_bytes(devices))
     print(f"{program.memory}; {devices[0].device_kind} has {limit}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import pickle
 import pydoc
@@ -19,12 +20,14 @@ from short_run import short_config
 
 import jaxzero
 from jaxzero.api import Engine
-from jaxzero.errors import InputError
+from jaxzero.config import Config, save_config
+from jaxzero.errors import InputError, RunError
 from jaxzero.game import DotsAndBoxes, render
 from jaxzero.game.records import RecordedGame
 from jaxzero.measure.scoring import player_answers
 from jaxzero.measure.suite import table_suite
 from jaxzero.players.players import make_player
+from jaxzero.runs.run_dir import check_run_dir
 
 BOARD = DotsAndBoxes(2, 2)
 EDGES = [3, 7]
@@ -140,19 +143,20 @@ def test_numbers_of_other_libraries_are_numbers(engine):
     assert engine.on_board(np.uint8(2), 2.0).board == BOARD
 
 
-@pytest.mark.parametrize("name", [None, ["2x2"], "9x9", Path("9x9")])
+@pytest.mark.parametrize("name", [None, ["2x2"], "9x9", Path("9x9"), "", " ", "x" * 999, "a\0b"])
 def test_what_is_no_network_is_refused(name: Any):
-    with pytest.raises(InputError, match=r"name: |'9x9'"):
+    with pytest.raises(InputError, match=r"^name: "):
         jaxzero.load(name)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, {"iterations": 3}, "nowhere"])
+@pytest.mark.parametrize("wrong", [None, 5, {"iterations": 3}, "", "nosuch", "/"])
 def test_what_is_no_config_or_folder_is_refused_at_once(wrong, nothing_compiles):
     with pytest.raises(InputError, match=r"^config: "):
         jaxzero.train(wrong)
-    if wrong not in (None, "nowhere"):
-        with pytest.raises(InputError, match=r"^run_dir: "):
-            jaxzero.train("tiny", run_dir=wrong)
+    for path in (wrong, "", "x" * 999):
+        if path is not None:
+            with pytest.raises(InputError, match=r"^run_dir: "):
+                jaxzero.train("tiny", run_dir=path)
 
 
 RING: dict = {}
@@ -200,6 +204,40 @@ def test_what_cannot_be_resumed_is_refused_at_once(nothing_compiles, tmp_path):
             jaxzero.train(short_config(), run_dir=tmp_path / "file", resume=resume)
 
 
+def test_a_run_goes_on_with_its_own_config(monkeypatch, tmp_path):
+    from jaxzero.training import trainer
+
+    run_dir, own = tmp_path / "run", short_config("--network.channels=24")
+    run_dir.mkdir()
+    save_config(own, run_dir / "config.yaml")
+    asked: list[Config] = []
+
+    def train(config: Config, *_args: Any, **_options: Any) -> None:
+        asked.append(config)
+        raise RunError("begun")
+
+    monkeypatch.setattr(trainer, "train", train)
+    file = tmp_path / "mine.yaml"
+    save_config(short_config(), file)
+    for config in (None, "tiny", Path("tiny"), file, short_config()):
+        settings = None if isinstance(config, Config) else {"iterations": 9}
+        with pytest.raises(RunError):
+            jaxzero.train(config, settings, run_dir=run_dir, resume=True)
+    longer = [dataclasses.replace(one, iterations=9) for one in (own, own, own, short_config())]
+    assert asked == [*longer, short_config()]
+    with pytest.raises(InputError, match=r"^config: quick"):  # of another board
+        jaxzero.train("quick", run_dir=run_dir, resume=True)
+    with pytest.raises(InputError, match=r"^run_dir: .*resume=True"):
+        check_run_dir(own, run_dir, resume=False)
+
+
+def test_a_preset_for_a_gpu_is_not_begun_on_a_cpu_without_a_word(capsys, nothing_compiles):
+    for name, warns in (("gpu_8gb", True), ("tiny", False)):
+        with pytest.raises(InputError, match=r"^nope"):
+            jaxzero.train(name, {"nope": 1})
+        assert ("cpu" in capsys.readouterr().err) == warns
+
+
 @pytest.fixture
 def nothing_compiles(monkeypatch):
     """Fail if the program of an iteration is compiled."""
@@ -209,7 +247,10 @@ def nothing_compiles(monkeypatch):
 
 
 def test_the_package_shows_its_functions():
-    assert {"load", "train", "__version__"} <= set(dir(jaxzero))
+    assert {*jaxzero.__all__, "__version__"} <= set(dir(jaxzero))
+    assert (jaxzero.Engine, jaxzero.InputError, jaxzero.RunError) == (Engine, InputError, RunError)
+    with pytest.raises(AttributeError):
+        _ = jaxzero.nosuch
     shown = pydoc.plain(pydoc.render_doc(jaxzero))
     assert "load(" in shown and "train(" in shown and "__getattr__" not in shown
     code = "import sys, jaxzero; dir(jaxzero); sys.exit('jax' in sys.modules)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from script_runner import ROOT, run_here
+from script_runner import ROOT, parser_of, run_here
 
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
@@ -23,10 +23,13 @@ network.trunk, foo | TRAIN --network.trunk foo
 network.safe_end, dense | TRAIN --network.safe_end true
 learner.learning_rate, nan | TRAIN --learner.learning_rate nan
 save_replay, maybe | TRAIN --save_replay maybe
+config, notes.txt | train.py --run_dir new --config notes.txt
 selfplay.random_opening_moves, 13 | TRAIN --selfplay.random_opening_moves 13
 evaluation.opponents, greedi | TRAIN --evaluation.opponents greedi
 evaluation.suite, 5x5_test | TRAIN --evaluation.suite 5x5_test
 weights, resume | TRAIN --resume --weights 2x2
+weights, 9x9 | TRAIN --predict_memory --weights 9x9
+weights | TRAIN --predict_memory --weights 2x2 --network.trunk conv
 heartbeat_seconds, distributed | TRAIN --heartbeat_seconds 5
 num_processes, process_id | TRAIN --num_processes 2
 run_dir, nowhere | train.py --resume --run_dir nowhere
@@ -44,6 +47,11 @@ out | make_suite.py --games 4
 out, .npz | make_suite.py --out file.txt
 fewest, 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 position, h0,9 | solve.py --rows 2 --cols 2 --position h0,9
+position, notes.txt | solve.py --position notes.txt
+load, notes.txt | analyse.py --weights 2x2 --load notes.txt
+suite, damaged.npz | evaluate.py --weights 2x2 --suite damaged.npz
+players | evaluate.py --weights 2x2 --suite table --players policy,policy
+opponents, greedi | evaluate.py --weights 2x2 --suite table --opponents greedi
 position, load | analyse.py --weights 2x2 --position h0,0 --load file.txt
 load, none.json | play.py --load none.json
 games, mode dual | play.py --games 4
@@ -55,14 +63,48 @@ out, file.txt | sweep.py --config tiny --out file.txt --search.simulations 8,16
 
 
 @pytest.mark.parametrize("row", WRONG.splitlines())
-def test_a_wrong_command_line_names_the_field_and_writes_nothing(row, tmp_path):
-    (tmp_path / "file.txt").write_text("mine")
+def test_a_wrong_command_line_names_the_field_and_writes_nothing(row, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxzero.measure.suite.table_suite", lambda _: pytest.fail("solved"))
+    files = {
+        "file.txt": b"mine",
+        "notes.txt": "h0,0 é".encode("utf-16"),
+        "damaged.npz": (ROOT / "jaxzero/measure/data/suite_4x4_test.npz").read_bytes()[:-9],
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
     names, _, line = row.partition(" | ")
     done = run_here(*shlex.split(line.replace("TRAIN", TRAIN)), cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert all(name in done.stderr for name in names.split(", "))
-    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
-    assert (tmp_path / "file.txt").read_text() == "mine"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_number_is_bounded_and_no_value_is_empty_unless_its_help_says_so(script):
+    parser, known = parser_of(script), set()
+    if script != "train.py":  # has the settings of all scripts
+        known = {action.help for action in parser_of("train.py")._actions}
+
+    def takes(option: str, value: str) -> bool:
+        try:
+            parser.parse_args([option, value, *required])
+        except InputError as error:
+            assert option.removeprefix("--") in str(error)
+            return False
+        return True
+
+    required = ["--out", "x"] if "--out" in parser._option_string_actions else []
+    for option, action in tuple(parser._option_string_actions.items()):
+        if action.nargs == 0 or action.help in known or option == "--print_config":
+            continue
+        if not takes(option, "word"):
+            for value in ("inf", "-inf", "nan", "1e30", str(2**63), "-1"):
+                assert not takes(option, value), (option, value)
+        if "empty" not in action.help.lower():
+            assert not takes(option, ""), option
 
 
 @pytest.mark.parametrize(
@@ -81,7 +123,7 @@ def test_a_wrong_config_file_names_the_setting(name, content, tmp_path):
         load_config(tmp_path / "config.yaml")
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "scripts").glob("*.py")))
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_every_script_has_help(script):
     done = run_here(script, "--help")
     assert done.returncode == 0 and "--help" in done.stdout and "<class" not in done.stdout

@@ -15,11 +15,12 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game.rules import DotsAndBoxes
 
-_NAME = re.compile(r"([hv])\s*(\d+)[\s,]+(\d+)|([hv])(\d)(\d)", re.IGNORECASE)
-# In a list a comma can be inside a name or between names, so h0,1 is tried before h01 and h 0 1.
-_ENTRY = re.compile(
-    r"(?:[hv]\s*\d+\s*,\s*\d+|[hv]\d\d|[hv]\s*\d+\s+\d+|\d+)(?![^\s,;])", re.IGNORECASE
-)
+_PLACE = r"(0|[1-9]\d*)"  # no 01: h01,3 could also be h0,1 and edge 3
+_NAME = re.compile(rf"([hv])\s*{_PLACE}[\s,]+{_PLACE}|([hv])(\d)(\d)", re.IGNORECASE)
+# In a list a blank or comma can be inside a name or between names: the longest name counts.
+_ENTRY = re.compile(r"(?:[hv]\s*\d+[\s,]+\d+|[hv]?\d+)(?![^\s,;])|[^\s,;][^\s;]*", re.IGNORECASE)
+# h11 3 could be h11,3, or h1,1 and edge 3.
+_TWO_WAYS = re.compile(r"[hv]\d\d(?!,\d)[\s,]", re.IGNORECASE)
 _WIDTH = 7  # characters between two dots
 
 
@@ -102,21 +103,17 @@ def to_python(value: Any) -> Any:
 def parse_edges(board: DotsAndBoxes, text: str) -> list[int]:
     """Return the numbers of the edges in a text, each written as for `parse_edge`.
 
-    Blanks, commas and semicolons separate edges. Raises: InputError for a word that is no edge and
-    for an edge that is listed twice.
+    Blanks, commas and semicolons separate edges. Raises: InputError for a word that is no edge or
+    could be two, and for an edge that is listed twice.
     """
-    text, edges, at = plain(text), [], 0
-    while at < len(text):
-        if text[at].isspace() or text[at] in ",;":
-            at += 1
-            continue
-        found = _ENTRY.match(text, at)
-        word = found[0] if found else re.split(r"[\s;]", text[at:], maxsplit=1)[0]
+    edges: list[int] = []
+    for word in _ENTRY.findall(plain(text)):
+        if _TWO_WAYS.match(word):
+            raise InputError(f"edge {word!r} can be read in two ways: write names as h1,1")
         edge = parse_edge(board, word)
         if edge in edges:
             raise InputError(f"edge {edge_name(board, edge)} is listed twice")
         edges.append(edge)
-        at += len(word)
     return edges
 
 

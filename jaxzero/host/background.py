@@ -39,13 +39,22 @@ class _Kept:
 
 
 @dataclass(eq=False)
-class _Job:
-    wanted: int = 0  # requests that still wait
+class Job:
+    """The compiling of programs in a thread, as long as a request for them stands."""
+
+    wanted: int = 0  # requests that stand
     future: Future | None = None
+
+    def withdraw(self) -> None:
+        """Take back a request. Programs without one leave the queue, or end after the present."""
+        with _guard:
+            self.wanted -= 1
+            if not self.wanted:
+                self.future.cancel()
 
 
 _boards: OrderedDict[Hashable, OrderedDict[Hashable, _Kept]] = OrderedDict()  # latest use last
-_jobs: dict[Programs, _Job] = {}
+_jobs: dict[Programs, Job] = {}
 _guard = threading.Lock()  # for both
 _threads = ThreadPoolExecutor(THREADS, "compiler")
 _check: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
@@ -83,7 +92,7 @@ class Programs:
 
     def begin(self) -> Future[None]:
         """Compile the programs in a thread, whether or not anybody waits for them."""
-        return self._request().future
+        return self.request().future
 
     def waits(self) -> Iterator[float]:
         """Yield the seconds so far until a thread has compiled the programs.
@@ -94,29 +103,26 @@ class Programs:
         """
         begun, ended = time.monotonic(), False
         while not ended and not self.ready:
-            job = self._request()
+            job = self.request()
             try:
                 while not job.future.done():
                     yield time.monotonic() - begun
                 # A request just before the end of a job that nobody wanted came too late.
                 ended = not isinstance(job.future.exception(), CancelledError)
             finally:
-                with _guard:
-                    job.wanted -= 1
-                    if not job.wanted:
-                        job.future.cancel()
+                job.withdraw()
 
-    def _request(self) -> _Job:
-        """Return the job that compiles the programs; the caller decrements `wanted` at its end."""
+    def request(self) -> Job:
+        """Return the job that compiles the programs in a thread, until the caller withdraws."""
         with _guard:
-            job = _jobs.setdefault(self, _Job())
+            job = _jobs.setdefault(self, Job())
             job.wanted += 1
             if job.future is None:
                 job.future = _threads.submit(self._run, job)
                 job.future.add_done_callback(lambda _: _jobs.pop(self))
         return job
 
-    def _run(self, job: _Job) -> None:
+    def _run(self, job: Job) -> None:
         def check() -> None:
             if not job.wanted:
                 raise CancelledError

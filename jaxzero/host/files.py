@@ -1,4 +1,4 @@
-"""Output files: refused early if they cannot be written, and never half-written."""
+"""Files: any content can be read or is refused; output is checked early and never half-written."""
 
 import errno
 import fcntl
@@ -87,6 +87,23 @@ def atomic_write(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def read_text(field: str, path: Path) -> str:
+    """Return the text of a UTF-8 file. Raises: InputError, also for a file of another kind."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{field}: {path} cannot be read ({reason})") from error
+
+
+def read_json(field: str, path: Path) -> Any:
+    """Return the content of a JSON file. Raises: InputError."""
+    try:
+        return json.loads(read_text(field, path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{field}: {path} is not JSON ({error})") from error
 
 
 def write_text(path: Path, text: str) -> None:

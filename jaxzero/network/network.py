@@ -152,6 +152,13 @@ class Network(nn.Module):
         if self.head_names is None:  # a head that is added later belongs to other networks
             self.head_names = tuple(heads_of(self.config))
         super().__post_init__()
+        for name, head in self.heads.items():
+            size, labels = head.size(self.board), jnp.iinfo(head.dtype)
+            if not labels.min < 0 < size <= labels.max + 1:  # -1 is a label too
+                raise InputError(
+                    f"head {name}: {labels.dtype} does not hold labels -1 to {size - 1} of a "
+                    f"{self.board} board"
+                )
 
     @property
     def trunk(self) -> Trunk:

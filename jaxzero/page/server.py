@@ -21,7 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from jaxzero.api import ended_by
@@ -39,6 +39,10 @@ AT_ONCE = 2  # questions answered at the same time; others wait
 MAX_WAITING = 200  # questions and streams; more are refused
 PAUSE = 0.1  # seconds between two polls
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+OTHER_HOST = (
+    "Invalid host header: this page answers to localhost only. Start it with --host NAME or with "
+    "--host 0.0.0.0 to let other names in; then everyone who reaches the machine can use it."
+)
 HEADERS = {
     # Load nothing from other hosts, and let no page embed this page.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
@@ -90,11 +94,34 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     ]
     middleware = [
         Middleware(WithHeaders),
-        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
+        Middleware(KnownHosts, hosts=hosts),
         # Compression would delay lines.
         Middleware(GZipMiddleware, exclude_content_types=(Lines.media_type,)),
     ]
     return Starlette(routes=routes, middleware=middleware)
+
+
+class KnownHosts:
+    """Refuse requests to other hosts than `hosts`, and say how to let them in (ASGI)."""
+
+    def __init__(self, app, hosts: tuple[str, ...]):
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope, receive, send):
+        known = False
+
+        async def answer(*asgi):
+            nonlocal known
+            known = True
+            await self.app(*asgi)
+
+        async def send_known(message):
+            if known:
+                await send(message)
+
+        await TrustedHostMiddleware(answer, list(self.hosts))(scope, receive, send_known)
+        if not known:
+            await PlainTextResponse(OTHER_HOST, 400)(scope, receive, send)
 
 
 class WithHeaders:

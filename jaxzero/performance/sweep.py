@@ -9,7 +9,6 @@ are checked.
 """
 
 import itertools
-import json
 import re
 import signal
 import subprocess
@@ -25,7 +24,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import config_of, given_options, load_config, refuse_given
 from jaxzero.config import Config, dotted, typed_fields
 from jaxzero.errors import InputError
-from jaxzero.host.files import write_json
+from jaxzero.host.files import read_json, write_json
 from jaxzero.host.progress import working
 from jaxzero.host.table import table
 from jaxzero.runs.run_dir import new_folder, save_config
@@ -167,7 +166,7 @@ def open_folder(grid: Grid, out: Path) -> None:
     base = dict(dotted(asdict(grid.base)))
     sweep = {"fields": list(grid.fields)} | {n: base[n] for n in base if n not in grid.fields}
     if (out / SWEEP_FILE).exists():
-        held = json.loads((out / SWEEP_FILE).read_text())
+        held = read_json("out", out / SWEEP_FILE)
         differing = [name for name in sweep | held if sweep.get(name) != held.get(name)]
         if differing:
             raise InputError(f"out: {out} holds a sweep with other {', '.join(differing)}")
@@ -178,7 +177,7 @@ def open_folder(grid: Grid, out: Path) -> None:
 
 def read_row(file: Path) -> Row | None:
     """Return the result of a point, or None if there is none yet."""
-    return json.loads(file.read_text()) if file.exists() else None
+    return read_json("out", file) if file.exists() else None
 
 
 def point_label(settings: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -69,8 +70,11 @@ class Chain:
     edges: tuple[int, ...]  # undrawn edges of its boxes
 
 
+Value = TypeVar("Value", float, float | None)
+
+
 @dataclass(frozen=True)
-class Analysis:
+class Analysis(Generic[Value]):
     """One stage of the analysis of a position; values are boxes for the side to move."""
 
     stage: str  # structure, policy, search or exact
@@ -79,7 +83,7 @@ class Analysis:
     safe: int  # edges that give no box away after all free boxes are taken
     declined: int  # free boxes that the mover can leave at the end: 0, 2 or 4
     simulations: int = 0
-    value: float | None = None  # boxes still to come
+    value: Value = None  # boxes still to come; None only in the stage `structure`
     final: tuple[tuple[int, float], ...] = ()  # (final margin, probability)
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
@@ -133,7 +137,7 @@ def stages(
     ahead: int = 0,
     simulations: int = 256,
     seconds: float = 0.0,
-) -> Iterator[Analysis]:
+) -> Iterator[Analysis[float | None]]:
     """Yield analyses of a position [A] bool, each better than the one before.
 
     `ahead` is the margin so far: boxes of the side to move minus the opponent's. The solver runs
@@ -197,7 +201,7 @@ def stages(
 
 def analyse(
     agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
-) -> Analysis:
+) -> Analysis[float]:
     """Return the last analysis of `stages`. Raises: InputError for a finished game."""
     if drawn.all():
         raise InputError(f"position: no edge is left on a {agent.network.board} board")

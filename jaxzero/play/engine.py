@@ -8,6 +8,7 @@ runs the solver while the opponent thinks; its proofs stay in the table of the b
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from threading import Thread
 
@@ -16,12 +17,12 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.game.records import RecordedGame
-from jaxzero.host.background import Programs
+from jaxzero.host.background import Job, Programs, check_cancelled
 from jaxzero.network.network import Agent
 from jaxzero.play.game import LARGEST_SIDE, draw_turn
 from jaxzero.players import expert
 from jaxzero.players.players import choose_by_rules
-from jaxzero.runs.resize import resize
+from jaxzero.runs.resize import check_fits, resize
 from jaxzero.solver import proof
 from jaxzero.solver.small import exact_answer
 
@@ -77,6 +78,8 @@ class Session:
     past: list[RecordedGame] = field(init=False)  # games before each turn, for `undo`
     # Edges that must not begin the next turn; None unless the engine has just sent a turn.
     refused: set[int] | None = field(init=False)
+    _said: bool = field(init=False)  # that simple rules answer in this game
+    _job: Job | None = field(init=False, default=None)  # compiles for the newest board
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
@@ -92,9 +95,9 @@ class Session:
         board = board or self.board
         if max(board.rows, board.cols) > LARGEST_SIDE:
             raise InputError(f"board: {board} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
-        resize(self.agent, board, "board: this network")
+        check_fits(self.agent.network, board, "board: this network")
         self.game, self.plays = RecordedGame(board.rows, board.cols), None
-        self.past, self.refused = [], None
+        self.past, self.refused, self._said = [], None, False
         self.start_clocks(self.full)
 
     def start_clocks(self, full: Clock | None) -> None:
@@ -102,9 +105,12 @@ class Session:
         self.full = full
         self.clocks = {player: replace(full) for player in (0, 1)} if full else {}
 
-    def get_ready(self) -> None:
-        """Start compiling the programs for a decision on this board, in a thread."""
-        self._programs().begin()
+    def get_ready(self) -> Job:
+        """Compile the programs for a decision on this board in a thread, and those of no other."""
+        before, self._job = self._job, self._programs().request()
+        if before:
+            before.withdraw()
+        return self._job
 
     def go_on(self, game: RecordedGame) -> None:
         """Replace the game by its continuation; `undo` returns to the old game."""
@@ -131,10 +137,11 @@ class Session:
 
         Call `stop_pondering` before any other method of the session.
         """
-        player, drawn = self._expert(), self.game.drawn
+        drawn = self.game.drawn
         provable = expert.may_prove(self.board, drawn) and not self.game.is_over
         if not provable or not self._programs().ready:
             return
+        player = self._expert(self.board)
         # One thread, because the opponent may think on the same machine.
         problem = expert.problem_of(player, drawn, threads=1)
 
@@ -156,7 +163,7 @@ class Session:
 
     def choose(self, game: RecordedGame) -> int:
         """Return the edge to draw in an unfinished game; the time comes off the clock."""
-        player, clock = self._expert(), self.clocks.get(game.player)
+        clock = self.clocks.get(game.player)
         begin, drawn, seconds = time.monotonic(), game.drawn, self.seconds
         if clock:
             seconds = clock.for_decision(int(np.sum(~drawn)), game.boxes_left)
@@ -165,29 +172,31 @@ class Session:
         edge = self._edge_without_compiler(drawn, seconds)
         if edge is None:
             seconds -= time.monotonic() - begin
-            hurried = replace(player, seconds=max(LEAST_SECONDS, seconds))
+            hurried = replace(self._expert(self.board), seconds=max(LEAST_SECONDS, seconds))
             edge = expert.decide(hurried, drawn)
         if self.refused and edge in self.refused and game is self.game:
-            order = expert.preference(player.think(expert.SIMULATIONS[0], drawn), drawn)
+            opinion = self._expert(self.board).think(expert.SIMULATIONS[0], drawn)
+            order = expert.preference(opinion, drawn)
             edge = next(edge for edge in order if edge not in self.refused)
         if clock:
             clock.left -= time.monotonic() - begin
         return edge
 
-    def _expert(self) -> expert.Expert:
-        """Return the expert for the current board; make it at its first use."""
-        if self.board not in self._experts:
-            agent = resize(self.agent, self.board, "board: this network")
-            made = expert.new_expert(agent, self.seconds)
-            self._experts[self.board] = made
-        return self._experts[self.board]
+    def _expert(self, board: DotsAndBoxes) -> expert.Expert:
+        """Return the expert for a board; make it at its first use, which takes seconds."""
+        if board not in self._experts:
+            agent = resize(self.agent, board, "board: this network")
+            self._experts[board] = expert.new_expert(agent, self.seconds)
+        return self._experts[board]
 
     def _programs(self) -> Programs:
         """Return the programs for a decision on this board."""
-        player, board = self._expert(), self.board
+        board = self.board
 
         def make() -> None:
             self.tell(f"compiling for {board}")
+            player = self._expert(board)
+            check_cancelled()
             expert.prepare(player)
             # `prepare` skips a known expert, but its program may be gone after many other boards.
             player.think(expert.SIMULATIONS[0], np.zeros(board.num_edges, bool))
@@ -197,14 +206,15 @@ class Session:
 
     def _edge_without_compiler(self, drawn: np.ndarray, seconds: float) -> int | None:
         """Return None if the expert gets ready within `seconds`, else an edge by simple rules."""
-        programs = self._programs()
-        if programs.ready:
+        if self._programs().ready:
             return None
         edge = exact_answer(self.board, drawn)
         if edge is not None:
             return edge
         try:
-            return programs.begin().result(seconds)
-        except TimeoutError:
-            self.tell("still compiling: simple rules answer")
+            return self.get_ready().future.result(seconds)
+        except (TimeoutError, CancelledError):
+            if not self._said:
+                self.tell("still compiling: simple rules answer")
+            self._said = True
             return int(choose_by_rules(self.board, np.zeros(1, np.uint32), drawn[None])[0])

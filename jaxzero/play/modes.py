@@ -14,7 +14,7 @@ from jaxzero.config import check_opening
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_game
-from jaxzero.host.files import write_text
+from jaxzero.host.files import read_text, write_text
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Agent
@@ -112,9 +112,10 @@ def load_game(
     Raises: InputError, also for a game on another board than that of `rows` and `cols`.
     """
     board = asked_board(rows, cols, default)
+    text = read_text(field, path)
     try:
-        game = read_game(path.read_text(encoding="utf-8-sig"), board)
-    except (InputError, OSError, UnicodeDecodeError) as error:
+        game = read_game(text, board)
+    except InputError as error:
         raise InputError(f"{field}: {path}: {error}") from error
     for name, asked in (("rows", rows), ("cols", cols)):
         if asked not in (None, getattr(game, name)):

@@ -40,6 +40,15 @@ def fits_all_boards(network: Network) -> bool:
     return network.trunk.fits_all_boards and not network.config.attention_heads
 
 
+def check_fits(network: Network, board: DotsAndBoxes, option: str) -> None:
+    """Raise an InputError, with `option` as the source, for a board that a network cannot play."""
+    if board != network.board and not fits_all_boards(network):
+        raise InputError(
+            f"{option} was trained on {network.board} and cannot play {board}: its trunk is "
+            f"{network.config.trunk}, and only conv without attention plays every board"
+        )
+
+
 def resize(agent: Agent, board: DotsAndBoxes, option: str) -> Agent:
     """Return the agent for another board; `option` names its source in an error.
 
@@ -48,11 +57,7 @@ def resize(agent: Agent, board: DotsAndBoxes, option: str) -> Agent:
     network = agent.network
     if network.board == board:
         return agent
-    if not fits_all_boards(network):
-        raise InputError(
-            f"{option} was trained on {network.board} and cannot play {board}: its trunk is "
-            f"{network.config.trunk}, and only conv without attention plays every board"
-        )
+    check_fits(network, board, option)
     target = network.clone(board=board)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -128,7 +129,8 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         raise InputError(f"run_dir: {run_dir} has {special[0]!r} in its path: name another folder")
     if is_run(run_dir) and not resume:
         raise InputError(
-            f"run_dir: {run_dir} holds a run; continue it with --resume or name another directory"
+            f"run_dir: {run_dir} holds a run: name another directory, or continue it by "
+            f"{resume_command(run_dir)}"
         )
     if not resume:
         return check_new_folder("run_dir", run_dir)
@@ -188,6 +190,10 @@ def command_name(script: str) -> str:
     return f"jaxzero {script}" if installed else f"python scripts/{script}.py"
 
 
-def resume_command(run_dir: Path) -> str:
-    """Return the command that resumes a run."""
-    return f"{command_name('train')} --run_dir {shlex.quote(str(run_dir))} --resume"
+def resume_command(run_dir: Path, **settings: Any) -> str:
+    """Return the command, or outside the script the call, that resumes a run with `settings`."""
+    if Path("".join(sys.argv[:1]).split(" ")[-1]).stem != "train":
+        changes = f", settings={settings}" if settings else ""
+        return f"jaxzero.train(run_dir={str(run_dir)!r}, resume=True{changes})"
+    changes = "".join(f" --{name} {value}" for name, value in settings.items())
+    return f"{command_name('train')} --run_dir {shlex.quote(str(run_dir))} --resume{changes}"

@@ -29,7 +29,7 @@ from safetensors.numpy import save
 from jaxzero.config import Config, config_of, config_of_file
 from jaxzero.errors import InputError
 from jaxzero.heads import heads_of
-from jaxzero.host.files import atomic_write, write_json
+from jaxzero.host.files import atomic_write, read_json, write_json
 from jaxzero.network.network import Agent, Network, init_params
 from jaxzero.runs.run_dir import (
     CHECKPOINTS,
@@ -219,7 +219,7 @@ def initial_note(run_dir: Path) -> dict[str, Any]:
     path = run_dir / INITIAL_FILE
     if not path.exists():
         return {"weights": None, "games": 0, "minutes": 0.0}
-    return json.loads(path.read_text())
+    return read_json("run_dir", path)
 
 
 class Transfer(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, drawn_of, edge_name, render
+from jaxzero.host.files import read_text
 from jaxzero.host.memory import cores
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
@@ -79,7 +80,7 @@ def read_position(board: DotsAndBoxes, position: str) -> np.ndarray:
     Raises: InputError for a word that is not an edge and for an edge that is listed twice.
     """
     if isfile(position):
-        position = Path(position).read_text()
+        position = read_text("position", Path(position))
     elif "/" in position or position.endswith((".txt", ".json")):
         raise InputError(f"position: {position} is not a file")
     return drawn_of(board, position)

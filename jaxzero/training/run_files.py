@@ -50,8 +50,8 @@ class RunInMemory:
     def save(self, config: Config, state: RunState) -> None:
         """Start to write a checkpoint. Raises: FloatingPointError if numbers are not finite."""
 
-    def remedy(self, option: str) -> str:
-        """Say which checkpoint a failed run has left, and how to continue it with an `option`."""
+    def remedy(self, settings: dict[str, float]) -> str:
+        """Say which checkpoint a failed run has left, and how to continue it with `settings`."""
         return ""
 
 
@@ -107,11 +107,11 @@ class RunFolder(RunInMemory):
     def save(self, config: Config, state: RunState) -> None:
         save_run(config, state, self._checkpoints)
 
-    def remedy(self, option: str) -> str:
+    def remedy(self, settings: dict[str, float]) -> str:
         self._checkpoints.wait()
         saved = self._checkpoints.iterations()
         intact = f"checkpoint {saved[-1]} is intact" if saved else "there is no checkpoint"
-        return f"; {intact}. To go on: {resume_command(self.path)} {option}"
+        return f"; {intact}. To go on: {resume_command(self.path, **settings)}"
 
 
 @contextmanager

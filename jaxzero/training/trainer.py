@@ -191,6 +191,11 @@ def run_iteration(
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
     # Weights that lost their gradient for good skip all updates from then on.
     skipped = metrics.get("learn/skipped_at_end", 0.0)
+    if not state.iteration and 0 < config.learner.updates_per_iteration == skipped:
+        raise RunError(
+            "learner: no update had a finite gradient, from the first one on: a loss or "
+            "an input of the network is not finite, and another learning rate cannot help"
+        )
     if 0 < min(MAX_SKIPPED, config.learner.updates_per_iteration) <= skipped:
         raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
     games = round(metrics["selfplay/games"])
@@ -281,10 +286,9 @@ def divergence(config: Config, run: RunInMemory) -> Iterator[None]:
         yield
     except FloatingPointError as error:
         rate = config.learner.learning_rate
-        raise RunError(
-            f"learner.learning_rate: {rate:g} made the training diverge: {error}"
-            + run.remedy(f"--learner.learning_rate {0.3 * rate:g}")
-        ) from error
+        remedy = run.remedy({"learner.learning_rate": float(f"{0.3 * rate:g}")})
+        message = f"learner.learning_rate: {rate:g} made the training diverge: {error}{remedy}"
+        raise RunError(message) from error
 
 
 def finish(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,34 @@ def test_edges_are_listed_with_any_separator_and_on_any_keyboard(text):
     assert parse_edges(DotsAndBoxes(2, 3), text) == [1, 15, 5]
 
 
-@pytest.mark.parametrize("text", ["1,h0,1", "h0,1:2", "h0,1v1,2", "5" * 10**6])
+@pytest.mark.parametrize("separator", [" ", ",", ", ", " ,", ",,", ";", "; ", "\n"])
+def test_a_list_reads_a_text_as_one_edge_alone_is_read_or_refuses_it(separator):
+    """On a large board h11 3 could be h11,3, or h1,1 and 3."""
+    board, taken = DotsAndBoxes(20, 20), 0
+    edges = [0, 1, 3, 21, 31, 223, 440, 462, board.num_edges - 1]
+    names = {edge: edge_name(board, edge) for edge in edges}
+    for edge, other in itertools.permutations(edges, 2):
+        short = names[edge].replace(",", "")
+        spaced = f"{short[0]} {names[edge][1:].replace(',', ' ')}"
+        spelled = {names[edge]: edge, spaced: edge, str(edge): edge}
+        spelled |= {short: edge} if len(short) == 3 else {}
+        for (first, one), second in itertools.product(spelled.items(), (names[other], str(other))):
+            text = f"{first}{separator}{second}"
+            try:
+                expected = [parse_edge(board, text)]
+            except InputError:
+                expected = [one, other]
+            try:
+                found = parse_edges(board, text)
+            except InputError:
+                assert first == short and second == str(other), text
+            else:
+                assert found == expected, text
+                taken += 1
+    assert taken > 400
+
+
+@pytest.mark.parametrize("text", ["1,h0,1", "h0,1:2", "h0,1v1,2", "h01,3", "h01 3", "5" * 10**6])
 def test_a_list_with_what_is_no_edge_or_twice_there_is_refused_in_short(text):
     with pytest.raises(InputError, match="edge") as caught:
         parse_edges(DotsAndBoxes(2, 3), text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -141,6 +142,18 @@ def test_a_head_that_is_added_later_belongs_to_other_networks(monkeypatch):
     after = small(**RAW)
     assert after != before and "mine" in init_params(after, key)["params"]
     assert "mine" not in before.heads
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8])
+def test_the_type_of_a_head_must_hold_its_labels(dtype, monkeypatch):
+    head = replace(HEADS["margin"], size=lambda board: board.num_edges + 1, dtype=dtype)
+    monkeypatch.setitem(HEADS, "mine", head)
+    small, large = DotsAndBoxes(5, 5), DotsAndBoxes(8, 8)
+    for board in {large} if dtype == jnp.int8 else {small, large}:
+        with pytest.raises(InputError, match=r"^head mine: "):
+            Network(board, NetworkConfig())
+    monkeypatch.setitem(HEADS, "mine", replace(head, dtype=jnp.int16))
+    assert "mine" in Network(large, NetworkConfig()).heads
 
 
 def test_the_inference_copy_holds_what_evaluation_wants():

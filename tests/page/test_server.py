@@ -136,7 +136,7 @@ def test_strangers_are_kept_out():
         ask("read", text, host=host)
     others = ["here.example", "localhost.example:8000", "127.0.0.1.example"]
     for host in (*others, "[::2]:8000", "[", "]:8000", "", ":8000"):
-        ask("read", text, 400, host=host)
+        assert b"--host" in ask("read", text, 400, host=host).body
 
 
 def test_a_full_queue_refuses(monkeypatch):

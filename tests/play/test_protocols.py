@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.game.records import RecordedGame
 from jaxzero.host import background
 from jaxzero.host.background import MAX_BOARDS, Programs
+from jaxzero.play import engine as engine_module
 from jaxzero.play.botzone import KEEP_RUNNING, botzone
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import LARGEST_SIDE, draw_turn
@@ -256,7 +258,7 @@ def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, mon
     for _ in range(2):
         before = len(asked)
         gtp(engine, "boardsize 3 2")
-        engine._programs().begin().result(PATIENCE)
+        engine.get_ready().future.result(PATIENCE)
         assert len(asked) > before
         for cols in range(10, 10 + MAX_BOARDS):
             Programs(DotsAndBoxes(10, cols), "another board", object).get()
@@ -314,9 +316,13 @@ def test_rules_decide_while_the_engine_compiles_and_that_is_said(gate, monkeypat
     monkeypatch.setattr(expert, "prepare", lambda _: gate.wait(PATIENCE))
     session = Session(jaxzero.load("5x5").agent, 0.05, tell=said.append)
     session.get_ready()
-    edges = session.play_turn()
-    assert edges and all(session.game.drawn[edges])
-    assert len(said) == 2, "that it compiles, and that simple rules answer"
+    for _ in range(3):
+        edges = session.play_turn()
+        assert edges and all(session.game.drawn[edges])
+    assert len(said) == 2, "that it compiles, and once a game that simple rules answer"
+    session.new_game()
+    session.play_turn()
+    assert len(said) == 3
     session.game = RecordedGame(5, 5, moves=tuple(range(session.board.num_edges - 12)))
     began = time.monotonic()
     session.seconds = PATIENCE
@@ -324,12 +330,40 @@ def test_rules_decide_while_the_engine_compiles_and_that_is_said(gate, monkeypat
     assert time.monotonic() - began < PATIENCE / 2, "the exact solver needs no compiler"
 
 
+def test_the_newest_board_is_compiled_next_and_no_line_waits_for_another(gate, monkeypatch):
+    compiled, begun, mine = [], threading.Event(), threading.current_thread()
+    resize = engine_module.resize
+
+    def traces(*arguments):
+        assert threading.current_thread() != mine
+        return resize(*arguments)
+
+    def prepare(player: expert.Expert) -> None:
+        begun.set()
+        gate.wait(PATIENCE)
+        background.check_cancelled()
+        compiled.append(player.board)
+
+    monkeypatch.setattr(background, "_threads", ThreadPoolExecutor(1))
+    monkeypatch.setattr(engine_module, "resize", traces)
+    monkeypatch.setattr(expert, "prepare", prepare)
+    monkeypatch.setattr(expert.Expert, "think", lambda *_: None)
+    session = Session(jaxzero.load("5x5").agent, 0.01)
+    gtp(session, "boardsize 2 3")
+    assert begun.wait(PATIENCE)
+    for line in ("boardsize 3 2", "clear_board", "boardsize 2 4", "genmove", "clear_board"):
+        assert gtp(session, line)[0].startswith("=")
+    gate.set()
+    session.get_ready().future.result(PATIENCE)
+    assert compiled == [DotsAndBoxes(2, 4)]
+
+
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
     """Return an engine that is ready on a board; its network values every position as 0."""
     guess = SimpleNamespace(value=0.0)
     player = SimpleNamespace(think=lambda *_: guess, board=board, entries=2**21)
     engine = Session(made.agent, seconds=0.02)
-    monkeypatch.setattr(engine, "_expert", lambda: player)
+    monkeypatch.setattr(engine, "_expert", lambda _board: player)
     monkeypatch.setattr(Programs, "ready", True)
     return engine
 
@@ -347,7 +381,7 @@ def test_what_was_pondered_need_not_be_proven_again(made, monkeypatch):
             engine._pondering[1].join()
             engine.stop_pondering()
         engine.game = engine.game.draw(drawn[2])
-        problem = expert.problem_of(engine._expert(), engine.game.drawn, threads=1)
+        problem = expert.problem_of(engine._expert(board), engine.game.drawn, threads=1)
         proof.prove_value(problem, 0.0)
         nodes[pondered] = problem.control[null_window.NODES], problem.value
     assert nodes[True][1] == nodes[False][1] == solve(board, drawn).value
@@ -380,7 +414,7 @@ def test_many_games_at_short_clocks_never_flag(monkeypatch):
     rng, now = np.random.default_rng(0), SimpleNamespace(seconds=0.0)
     clock = SimpleNamespace(monotonic=lambda: now.seconds)
     monkeypatch.setattr("jaxzero.play.engine.time", clock)
-    monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, 1.0))
+    monkeypatch.setattr(Session, "_expert", lambda *_: expert.Expert(None, 1.0))
     monkeypatch.setattr(Programs, "ready", True)
 
     def use_all_the_time(made: expert.Expert, drawn: np.ndarray) -> int:

@@ -214,13 +214,24 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, 
 
     with monkeypatch.context() as patch:
         patch.setattr(trainer_module, "run_iteration", diverges)
-        with pytest.raises(RunError, match=r"^learner\.learning_rate: .* 11 .*--resume"):
+        said = r"learning_rate: 0\.\d+ made .* learn/loss is nan.* checkpoint 11 .*resume=True"
+        with pytest.raises(RunError, match=said):
             train(config, run_dir)
     with Checkpoints(run_dir) as checkpoints:
         assert checkpoints.iterations() == [*range(2, 12)]
         assert len(checkpoints.iterations()) == MAX_CHECKPOINTS
     assert train(config, run_dir, resume=True)
     assert [line["iteration"] for line in read_metrics(run_dir)] == [*range(1, 14)]
+
+
+def test_a_loss_that_never_was_finite_is_not_blamed_on_the_learning_rate():
+    config, sharding = short_config(), jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    skipped = {"learn/skipped_at_end": config.learner.updates_per_iteration}
+    key = jax.device_put(jax.random.key(0), sharding)
+    for iteration, kind in ((0, RunError), (1, FloatingPointError)):
+        state = RunState(None, None, iteration=iteration)
+        with pytest.raises(kind):
+            trainer_module.run_iteration(config, lambda *_: (None, None, skipped), key, state)
 
 
 def test_a_run_that_died_while_it_prepared_is_resumed(tmp_path, monkeypatch):
