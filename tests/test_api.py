@@ -20,14 +20,14 @@ from short_run import short_config
 
 import jaxzero
 from jaxzero.api import Engine
-from jaxzero.config import Config, save_config
+from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.game import DotsAndBoxes, render
 from jaxzero.game.records import RecordedGame
 from jaxzero.measure.scoring import player_answers
 from jaxzero.measure.suite import table_suite
 from jaxzero.players.players import make_player
-from jaxzero.runs.run_dir import check_run_dir
+from jaxzero.runs.run_dir import check_run_dir, save_config
 
 BOARD = DotsAndBoxes(2, 2)
 EDGES = [3, 7]

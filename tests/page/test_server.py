@@ -158,7 +158,7 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
     monkeypatch.setattr(Programs, "ready", property(lambda _: compiled.is_set()))
     monkeypatch.setattr(Programs, "waits", waits)
     monkeypatch.setattr(review, "prove", lambda *_: None)
-    monkeypatch.setattr(review, "think", lambda *_: Choice(1, 0.0))
+    monkeypatch.setattr(review, "choose_edge", lambda *_: Choice(1, 0.0))
     monkeypatch.setattr(answers, "play_level", lambda _level, game, _seed: game.draw(1))
     questions = {
         "move": {"level": "2"},

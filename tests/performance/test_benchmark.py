@@ -185,7 +185,7 @@ def test_the_network_alone_is_given_the_structure_as_in_a_search(monkeypatch):
 
     def evaluate(work: Workload) -> jax.Array:
         part = network_part(work, 1)
-        monkeypatch.setattr("jaxzero.network.network.structure", find)
+        monkeypatch.setattr("jaxzero.network.network.find_structure", find)
         return part.call()
 
     assert traced(evaluate, "--search.nodes=quiet", "--network.features=structure").shape == (

@@ -64,7 +64,7 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     """Values of a search are noisy: a loss of less than one box is no mistake there."""
     said = ((5, -1.5), (4, 0.25), (3, 0.5))  # from the end of the game
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
-    monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
+    monkeypatch.setattr(review, "choose_edge", lambda *_: next(thoughts))
     game = RecordedGame(2, 2, moves=(0, 1))
     found = review.review(None, game, 16, wait=lambda: [0.0, 0.1], seconds=0)
     assert [next(found), next(found)] == [0.0, 0.1]
