@@ -184,7 +184,7 @@ def update(
     """Take one step on a batch; with `axis_name`, on the mean gradient over that axis.
 
     `progress` [] is that of the run. If the loss or gradient is not finite, the learner does not
-    change, the metric `skipped` is 1 and all other metrics are 0.
+    change, the metric `skipped` is 1, and all others but `learning_rate` are 0.
     """
     gradient, metrics = mean_gradient(network, learner.params, batch, axis_name)
     norm = jnp.linalg.norm(ravel_pytree(gradient)[0])
