@@ -259,7 +259,7 @@ def _config_of(
             raise InputError(f"config: {path}: {' '.join(said.split())}") from error
     if resumed is not None:
         check_run("run_dir", resumed)
-        before = config_of_file(config_file(resumed))
+        before = config_of_file(config_file(resumed), "run_dir")
         is_preset = config and Path(find_config(fsdecode(config))) in shipped_configs().values()
         if is_preset and named.game != before.game:
             raise InputError(f"config: {config} plays {named.game.board}, not {before.game.board}")

@@ -401,18 +401,19 @@ def check_opening(field: str, plies: int, board: DotsAndBoxes) -> None:
         raise InputError(f"{field}: {plies} is more than the {board.num_edges} edges of {board}")
 
 
-def config_of_file(path: Path) -> Config:
+def config_of_file(path: Path, field: str = "config") -> Config:
     """Read the config of a run from its YAML file or from the record of a checkpoint.
 
-    Raises: InputError.
+    Raises: InputError that begins with `field` if the file is of another kind.
     """
     try:
-        content = yaml.safe_load(read_text("config", path))
+        content = yaml.safe_load(read_text(field, path))
     except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"config: {path} is not YAML ({error})") from error
-    if isinstance(content, dict):
-        content = content.get("config", content)
-    return config_of(content, str(path))
+        said = " ".join(str(error).split())
+        raise InputError(f"{field}: {path} is not YAML ({said})") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{field}: {path} is not a mapping of settings")
+    return config_of(content.get("config", content), str(path))
 
 
 def config_of(content: dict[str, Any], where: str) -> Config:
@@ -435,7 +436,7 @@ def config_of(content: dict[str, Any], where: str) -> Config:
 def build_config(content: dict[str, Any], cls: type = Config, section: str = "") -> Any:
     """Return the Config, or with `cls` a section of it, of a mapping. Raises: InputError."""
     if not isinstance(content, dict):
-        raise InputError(f"{section or 'config'}: {content!r} is not a mapping of settings")
+        raise InputError(f"{section}: {content!r} is not a mapping of settings")
     kinds, values = typing.get_type_hints(cls), {}
     for name, value in content.items():
         field = f"{section}.{name}".lstrip(".")

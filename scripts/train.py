@@ -125,7 +125,7 @@ def with_saved(parser: ArgumentParser, options: Namespace, arguments: list[str])
     """Return the options of a command; if it resumes a run, the run's config gives the others."""
     if options.resume and options.config is None:
         check_run("run_dir", options.run_dir)
-        saved = config_of_file(config_file(options.run_dir))
+        saved = config_of_file(config_file(options.run_dir), "run_dir")
         return parser.parse_args(["--config", json.dumps(asdict(saved)), *arguments])
     return options
 

@@ -28,7 +28,7 @@ def run_command(*words: str) -> int:
 
 def test_every_script_is_a_command():
     scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")}
-    assert scripts == {*COMMANDS, "tables"}  # which writes a page of a checkout
+    assert scripts == set(COMMANDS)
 
 
 def test_a_command_does_what_its_script_does(capsys):
@@ -46,7 +46,7 @@ def test_a_command_does_what_its_script_does(capsys):
         ("--version", 0, "jaxzero 0.", ""),
         ("solve --help", 0, "usage: jaxzero solve", ""),
         ("trian", 2, "", "error: unknown command 'trian'"),
-        ("solve --rows 0", 2, "", 'error: Parser key "rows": '),
+        ("solve --rows 0", 2, "", "error: rows: "),
     ],
 )
 def test_the_command_explains_itself(words, code, out, err, capsys):

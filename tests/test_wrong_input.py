@@ -7,6 +7,7 @@ import shlex
 import pytest
 from script_runner import ROOT, parser_of, run_here
 
+import jaxzero
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 
@@ -105,6 +106,16 @@ def test_every_number_is_bounded_and_no_value_is_empty_unless_its_help_says_so(s
                 assert not takes(option, value), (option, value)
         if "empty" not in action.help.lower():
             assert not takes(option, ""), option
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"game: [", b"5", b""])
+def test_a_run_with_a_config_of_another_kind_is_named_by_its_field(content, tmp_path):
+    (tmp_path / "config.yaml").write_bytes(content)
+    done = run_here("train.py", "--run_dir", tmp_path, "--resume")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: run_dir: ")
+    with pytest.raises(InputError, match=r"^name: [^\n]*$"):
+        jaxzero.load(tmp_path)
 
 
 @pytest.mark.parametrize(

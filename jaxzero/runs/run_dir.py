@@ -135,7 +135,7 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     if not resume:
         return check_new_folder("run_dir", run_dir)
     check_run("run_dir", run_dir)
-    before = config_of_file(config_file(run_dir))
+    before = config_of_file(config_file(run_dir), "run_dir")
     now, then = (dict(dotted(asdict(one))) for one in (config, before))
     for name, value in now.items():
         fixed = name.startswith(("game.", "network.")) or name == "learner.optimizer"

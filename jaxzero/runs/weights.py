@@ -89,7 +89,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_d
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
     check_run(field, run_dir)
-    config = config_of_file(config_file(run_dir))
+    config = config_of_file(config_file(run_dir), field)
     saved = finished_checkpoints(run_dir / CHECKPOINTS)
     if not saved:  # opening the folder would create it
         raise InputError(f"{field}: {run_dir} has no checkpoint yet")
