@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from inspect import signature
 from os import PathLike, fsdecode
@@ -30,7 +29,6 @@ from jaxzero.config import (
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, drawn_of
 from jaxzero.game.text import to_python
-from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.interrupts import dropped_exceptions
 from jaxzero.host.programs import use_compilation_cache, usual_types
@@ -174,17 +172,6 @@ def number_within(name: str, value: Any, least: float, most: float) -> int | flo
     if not least <= number <= most:
         raise InputError(f"{name}: {value!r} is not from {least} to {most}")
     return number
-
-
-@contextmanager
-def ended_by(check: Callable[[], None]) -> Iterator[None]:
-    """End the work of a block when nobody waits for its result any more.
-
-    Waiting, compiling and solving call `check` about every 0.05 s, searching before each program.
-    It raises once the result is not wanted.
-    """
-    with cancelled_by(check):
-        yield
 
 
 def load(name: str | PathLike[str]) -> Engine:

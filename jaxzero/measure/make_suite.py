@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from jaxzero.game import (
     initial_states,
     step,
 )
-from jaxzero.host.background import cancelled_by
 from jaxzero.host.memory import cores
 from jaxzero.host.progress import working
 from jaxzero.measure import suite
@@ -158,18 +157,13 @@ def solve_all(board: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pa
     """
     known = read_store(store, board, node_limit)
     new = [row for row in drawn if row.tobytes() not in known]
-    stopped, own, began = threading.Event(), threading.local(), time.monotonic()
+    own, began = threading.local(), time.monotonic()
 
     def prepare() -> None:
         own.table = new_table(2**22)
 
-    def give_up() -> None:
-        if stopped.is_set():
-            raise CancelledError
-
     def solve(row: np.ndarray) -> None:
-        with cancelled_by(give_up):
-            lower, upper = move_bounds(board, row, node_limit=node_limit, table=own.table)
+        lower, upper = move_bounds(board, row, node_limit=node_limit, table=own.table)
         known[row.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
 
     def save() -> None:
@@ -178,22 +172,22 @@ def solve_all(board: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pa
         counts = f"{len(solved)} of {len(drawn)} positions in {time.monotonic() - began:.0f} s"
         print(f"{counts}, {sum(solved)} solved", flush=True)
 
-    with ThreadPoolExecutor(cores(), initializer=prepare) as pool:
-        running = {pool.submit(solve, row) for row in new}
-        try:
-            with working("solving positions", len(new)) as report:
-                while running:
-                    done, running = wait(running, SAVE_SECONDS, FIRST_EXCEPTION)
-                    report(len(new) - len(running))
-                    for future in done:
-                        future.result()
-                    if done and running:
-                        save()
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-            if known:
-                save()
+    pool = ThreadPoolExecutor(cores(), initializer=prepare)
+    running = {pool.submit(solve, row) for row in new}
+    try:
+        with working("solving positions", len(new)) as report:
+            while running:
+                done, running = wait(running, SAVE_SECONDS, FIRST_EXCEPTION)
+                report(len(new) - len(running))
+                for future in done:
+                    future.result()
+                if done and running:
+                    save()
+    finally:
+        # After Ctrl-C do not wait for the positions that are being solved.
+        pool.shutdown(wait=False, cancel_futures=True)
+        if known:
+            save()
     moves, solved = zip(*(known[row.tobytes()] for row in drawn), strict=True)
     return Solved(np.stack(moves), np.array(solved))
 

@@ -1,8 +1,8 @@
 """Serve the page: the browser keeps the game, and the server answers questions about it.
 
 Every request carries the whole game, so the server keeps no games and no visitor sees the game of
-another. Sizes and times are bounded, and no text of a client becomes a path. The server stops
-computing an answer when its client stops waiting.
+another. Sizes and times are bounded, and no text of a client becomes a path. When its client
+leaves, a stream ends after its present answer.
 """
 
 import json
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-from anyio import from_thread
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -24,7 +23,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jaxzero.api import ended_by
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
@@ -143,7 +141,7 @@ class WithHeaders:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Answer a JSON question; cancel the work when the client stops waiting (ASGI)."""
+    """Answer a JSON question, unless the client stops waiting before its turn (ASGI)."""
 
     respond: Callable[[Answer], Awaitable[Response]]
 
@@ -202,8 +200,7 @@ class Queue:
     """Answer a few questions at a time while a limited number of others wait.
 
     So the page itself always loads at once. Separate threads compile programs, and a question polls
-    until its programs are ready. A question that no client waits for any more leaves the queue. If
-    it is already being computed, it ends soon.
+    until its programs are ready. A question that no client waits for any more leaves the queue.
     """
 
     def __init__(self) -> None:
@@ -219,17 +216,9 @@ class Queue:
             return await self.turn(work, *question)
 
     async def turn(self, work: Callable, *question: Any) -> Any:
-        """Return the result of `work`, run in a thread in turn, for a caller that holds a place.
-
-        Cancelling the task that awaits the result also cancels the work.
-        """
-
-        def answer() -> Any:
-            with ended_by(from_thread.check_cancelled):
-                return work(*question)
-
+        """Return the result of `work`, run in a thread in turn, for a caller that holds a place."""
         self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running event loop
-        return await anyio.to_thread.run_sync(answer, limiter=self._turns)
+        return await anyio.to_thread.run_sync(work, *question, limiter=self._turns)
 
     @contextmanager
     def place(self) -> Iterator[None]:

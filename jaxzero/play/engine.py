@@ -17,7 +17,7 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.game.records import RecordedGame
-from jaxzero.host.background import Job, Programs, check_cancelled
+from jaxzero.host.background import Job, Programs
 from jaxzero.network.network import Agent
 from jaxzero.play.game import LARGEST_SIDE, draw_turn
 from jaxzero.players import expert
@@ -196,7 +196,6 @@ class Session:
         def make() -> None:
             self.tell(f"compiling for {board}")
             player = self._expert(board)
-            check_cancelled()
             expert.prepare(player)
             # `prepare` skips a known expert, but its program may be gone after many other boards.
             player.think(expert.SIMULATIONS[0], np.zeros(board.num_edges, bool))

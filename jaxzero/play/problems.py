@@ -20,7 +20,7 @@ from jaxzero.game import (
     edge_permutations,
     fullest_beside,
 )
-from jaxzero.host.background import Programs, check_cancelled
+from jaxzero.host.background import Programs
 from jaxzero.measure.suite import DATA, load_suite
 from jaxzero.solver.endgame import move_bounds, new_table
 
@@ -190,7 +190,6 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
     An unsafe edge never becomes safe again, so one check of each edge is enough.
     """
     for number in rng.integers(len(BOARDS), size=GAMES):
-        check_cancelled()
         board, order = BOARDS[number], []
         neighbours = box_neighbours(board).tolist()
         sides = [0] * board.num_boxes + [-board.num_edges]  # the outside never fills up

@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, fullest_beside
-from jaxzero.host.background import check_cancelled, holding, result_of
 from jaxzero.host.memory import cores
 from jaxzero.network.network import Agent
 from jaxzero.players.network_player import Answer, choose_edge
@@ -70,14 +69,13 @@ def new_expert(agent: Agent, seconds: float) -> Expert:
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
-    with holding(_turn(expert.board)):
+    with _turn(expert.board):
         prepare(expert)
         return np.array([decide(expert, board) for board in drawn], np.int32)
 
 
 def decide(expert: Expert, drawn: np.ndarray) -> int:
     """Choose an edge in one position [A] bool."""
-    check_cancelled()  # earlier positions can take long
     begin = time.monotonic()
     if not may_prove(expert.board, drawn):
         return int(expert.think(longest(expert, SEARCH_ALONE), drawn).edge)
@@ -94,7 +92,7 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
             order = preference(opinion, drawn) if quiet else ()  # a rule takes free boxes
             proving = pool.submit(proof.prove_value, problem, float(opinion.value), order)
             with suppress(TimeoutError):
-                result_of(proving, max(0.0, at(PROOF_ALONE) - time.monotonic()))
+                proving.result(max(0.0, at(PROOF_ALONE) - time.monotonic()))
             if not proving.done() and simulations > SIMULATIONS[0]:
                 opinion = expert.think(simulations, drawn)
             proof.finish(problem, proving, at(PROOF_ENDS))

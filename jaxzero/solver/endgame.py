@@ -19,7 +19,6 @@ from jaxzero.errors import InputError
 from jaxzero.game.board import corner_pairs, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.text import drawn_of
-from jaxzero.host.background import result_of
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
 NO_LIMIT = 2**62  # nodes
@@ -276,9 +275,9 @@ def _run_in_thread(search: Search[Result], works: Sequence[Work], seconds: float
 
 
 def finish(running: Future[Result], works: Sequence[Work], seconds: float | None) -> Result:
-    """Return the result of a search; stop the search when time is up, cancelled or interrupted."""
+    """Return the result of a search; stop the search when time is up or it is interrupted."""
     try:
-        return result_of(running, seconds)
+        return running.result(seconds)
     except TimeoutError:
         stop(works)
         return running.result()

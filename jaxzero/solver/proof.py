@@ -140,8 +140,8 @@ def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | Non
 def finish(problem: Problem, running: Future[Result], deadline: float) -> Result:
     """Return the result of a proof that runs in a thread; stop the proof at `deadline`.
 
-    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too, and so does
-    cancelling this thread's work. Afterwards the problem is ready for another proof.
+    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too.
+    Afterwards the problem is ready for another proof.
     """
     from jaxzero.solver import null_window
 
