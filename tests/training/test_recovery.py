@@ -87,13 +87,12 @@ def test_a_damaged_newest_checkpoint_is_skipped_for_the_one_before(item, run, ca
     assert saved(short_config(), run, 6).replay is not None
 
 
-@pytest.mark.parametrize("item", ["learner", "replay"])
-def test_a_flipped_bit_is_noticed(item, run):
-    expected = getattr(saved(short_config(), run, 6), item)
+def test_a_flipped_bit_of_the_weights_is_noticed(run):
+    expected = saved(short_config(), run, 6).learner
 
     def is_noticed() -> bool:
         try:
-            restored = getattr(saved(short_config(), run, 6), item)
+            restored = saved(short_config(), run, 6).learner
         except InputError:
             return True
         pairs = zip(jax.tree.leaves(restored), jax.tree.leaves(expected), strict=True)
@@ -101,7 +100,7 @@ def test_a_flipped_bit_is_noticed(item, run):
         return False
 
     noticed = 0
-    files = [path for path in (run / "checkpoints" / "6" / item).rglob("*") if path.is_file()]
+    files = [path for path in (run / "checkpoints" / "6" / "learner").rglob("*") if path.is_file()]
     for path in files:
         content = path.read_bytes()
         middle = len(content) // 2
@@ -297,7 +296,7 @@ def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypa
 
 def test_a_folder_of_any_usual_name_holds_checkpoints_that_can_be_read(tmp_path):
     signs = re.sub(f"/|{ORBAX_PATTERN}", "", "".join(map(chr, range(1, 127))))
-    for name in ("gs:", "é中\u2028", signs):
+    for name in ("é中\u2028", signs):
         folder, learner = tmp_path / name, {"weight": np.arange(6.0)}
         folder.mkdir(parents=True)
         with Checkpoints(folder) as checkpoints:
