@@ -1,14 +1,13 @@
-"""Test background programs: made once, requested or not, and work that ends when nobody waits."""
+"""Test background programs: made once, requested or not."""
 
-import threading
 import time
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
 from jaxzero.host import background
-from jaxzero.host.background import Programs, cancelled_by, check_cancelled
+from jaxzero.host.background import Programs
 
 PATIENCE = 60  # seconds until a test fails instead of hanging
 BOARD = "a board"
@@ -68,57 +67,3 @@ def test_what_nobody_requests_any_more_is_not_compiled(gate, one_thread):
     gate.set()
     second.result(PATIENCE)
     assert compiled == [2]
-
-
-def test_compiling_ends_between_two_programs_and_goes_on_for_a_new_request(gate):
-    compiled, begun = [], threading.Event()
-
-    def make() -> None:
-        begun.set()
-        gate.wait(PATIENCE)
-        Programs(BOARD, "second", lambda: compiled.append(1)).get()
-
-    programs = Programs(BOARD, "both", make)
-    with closing(programs.waits()) as waits:
-        next(waits)
-        assert begun.wait(PATIENCE)
-    late = programs.waits()
-    next(late)  # the thread has not noticed yet that the first request left
-    gate.set()
-    for _ in late:
-        pass
-    assert programs.ready and compiled == [1]
-    with closing(Programs(BOARD, "alone", make).waits()) as waits:
-        begun.clear(), gate.clear(), compiled.clear()
-        next(waits)
-        assert begun.wait(PATIENCE)
-        background._boards.clear()
-    gate.set()
-    while background._jobs:
-        time.sleep(0.01)
-    assert compiled == []
-
-
-def test_a_check_ends_a_wait_for_another_thread(gate):
-    begun, left = threading.Event(), threading.Event()
-    programs = Programs(BOARD, "key", lambda: begun.set() or gate.wait(PATIENCE))
-    programs.begin()
-    assert begun.wait(PATIENCE)  # another test's program may still occupy the threads
-
-    def check() -> None:
-        if left.is_set():
-            raise CancelledError
-
-    def ask() -> None:
-        with cancelled_by(check):
-            programs.get()
-
-    with ThreadPoolExecutor(1) as visitor:
-        asked = visitor.submit(ask)
-        time.sleep(0.1)
-        assert not asked.done()
-        left.set()
-        began = time.monotonic()
-        assert isinstance(asked.exception(PATIENCE), CancelledError)
-        assert time.monotonic() - began < 1.0  # 0.05 on an idle machine
-    check_cancelled()  # other threads have no check

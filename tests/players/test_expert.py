@@ -1,6 +1,5 @@
 """Test the expert: exact where the solver ends in time, the network's choice elsewhere."""
 
-import threading
 from functools import cache
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from compiled import random_positions, tiny_agent
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.background import cancelled_by
 from jaxzero.measure.arena import play_match
 from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
@@ -72,23 +70,6 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
     for drawn in random_positions(BOARD, 20, 1, BOARD.num_edges):
         worth = endgame.move_values(BOARD, drawn)
         assert worth[expert.decide(made, drawn)] == worth.max()
-
-
-def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
-    class NotWanted(Exception):
-        pass
-
-    def check() -> None:
-        if begun.is_set():
-            raise NotWanted
-
-    begun, prove = threading.Event(), expert.proof.prove_value
-    made = unhurried(monkeypatch, 3600.0)
-    monkeypatch.setattr(expert.proof, "prove_value", lambda *_: begun.set() or prove(hard, 0.0))
-    hard = expert.proof.new_problem(DotsAndBoxes(7, 7), np.zeros(112, bool), endgame.new_table(4))
-    monkeypatch.setattr(expert, "problem_of", lambda *_: hard)
-    with cancelled_by(check), pytest.raises(NotWanted):
-        expert.choose_edges(made, np.zeros(1, np.uint32), np.zeros((1, BOARD.num_edges), bool))
 
 
 def test_preference_begins_with_the_choice_and_has_every_edge():

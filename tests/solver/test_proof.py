@@ -1,16 +1,13 @@
 """Test proofs with a deadline: exact if finished, otherwise with true bounds and a usable table."""
 
-import math
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from compiled import random_positions
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.background import cancelled_by
 from jaxzero.solver import endgame, proof
 
 BOARD, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
@@ -73,29 +70,20 @@ def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true(threads)
     assert proof.is_worth(problem, 7, -25) is True  # ready for the next proof
 
 
-class NotWanted(Exception):
-    """Raised when nobody waits for the result any more."""
-
-
-def raise_soon(looks: int = 3) -> Callable[[], None]:
-    """Return a check that passes `looks` calls and then raises NotWanted."""
-    left = iter(range(looks))
-
-    def check() -> None:
-        if next(left, None) is None:
-            raise NotWanted
-
-    return check
-
-
-def test_what_is_cancelled_ends_and_the_table_stays_of_use():
+def test_an_interrupted_search_ends_and_its_table_stays_of_use(monkeypatch):
+    """Ctrl-C reaches the thread that waits for the result."""
     table = endgame.new_table(2**12)
-    for search in (endgame.solve, endgame.move_bounds):
-        with cancelled_by(raise_soon()), pytest.raises(NotWanted):
-            search(LARGE, NOTHING, table=table)  # takes years unless cancelled
-    problem = proof.new_problem(LARGE, NOTHING, table, threads=2)
-    with ThreadPoolExecutor(1) as pool, cancelled_by(raise_soon()), pytest.raises(NotWanted):
-        proof.finish(problem, pool.submit(proof.prove_value, problem, 0.0), math.inf)
+
+    def interrupt(_future, seconds=None):
+        time.sleep(0.1)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Future, "result", interrupt)
+        for search in (endgame.solve, endgame.move_bounds):
+            with pytest.raises(KeyboardInterrupt):
+                search(LARGE, NOTHING, table=table)  # takes years unless interrupted
+    problem = proof.new_problem(LARGE, NOTHING, table)
     assert proof.is_worth(problem, 7, -25) is True
     later, alone = (endgame.solve(BOARD, range(8), table=one) for one in (table, None))
     assert (later.value, later.best) == (alone.value, alone.best)
