@@ -78,7 +78,7 @@ class Programs:
                     kept.made = True
         return kept.value
 
-    def begin(self) -> Future[None]:
+    def begin(self) -> Future[Any]:
         """Compile the programs in a thread, whether or not anybody waits for them."""
         return self.request().future
 
