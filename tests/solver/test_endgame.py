@@ -252,7 +252,7 @@ def test_an_entry_that_two_threads_wrote_at_once_is_of_no_position():
         endgame.solve_many(board, positions, table=table)
         for positions, table in zip(halves, tables, strict=True)
     ]
-    for _ in range(40):
+    for _ in range(10):
         mixed = np.where(rng.random(len(tables[0])) < 0.5, *tables)
         for positions, expected in zip(halves, exact, strict=True):
             again = endgame.solve_many(board, positions, table=mixed.copy())
