@@ -18,6 +18,7 @@ import pytest
 from script_runner import ROOT, TINY, run_here
 
 from jaxzero.errors import InputError, RunError
+from jaxzero.measure.evaluator import TRACKED
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent
 from jaxzero.training.processes import check_address, ends_together
@@ -92,7 +93,7 @@ def test_two_processes_of_one_device_equal_one_of_two(runs):
             [line[name] for name in names], [like[name] for name in names], rtol=1e-4, atol=1e-6
         )
     measured = [name for name in second[1] if name.startswith(same[2:])]
-    assert len(measured) == 2 + 4  # an opponent; the policy alone
+    assert len(measured) == 2 + len(TRACKED)  # an opponent; the policy alone
     two, one = (json.loads((runs / name / "summary.json").read_text()) for name in ("two", "one"))
     assert two["versus"] == one["versus"]
 
