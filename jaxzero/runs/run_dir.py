@@ -35,7 +35,7 @@ OF_TRAINING = (
     *("summary.json", "curves.png", "tensorboard"),
 )
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
-ORBAX_PATTERN = r"[][*?{}\\]"  # characters that orbax does not take literally in a path
+ORBAX_PATTERN = r"[][*?{}\\]|\b(?:gs|s3):"  # what orbax does not take literally in a path
 SUFFIX = ".safetensors"  # of exported networks
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 

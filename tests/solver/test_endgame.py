@@ -1,5 +1,6 @@
 """The exact solver agrees with minimax, with published values and with itself."""
 
+import itertools
 import json
 import os
 import signal
@@ -243,21 +244,52 @@ def test_what_is_proven_of_one_position_does_not_leak_into_another():
         assert (values[row], np.flatnonzero(best[row]).tolist()) == (alone.value, [*alone.best])
 
 
-def test_an_entry_that_two_threads_wrote_at_once_is_of_no_position():
-    """Threads that write one entry at once leave a mixture of their words."""
-    board, rng = DotsAndBoxes(3, 3), np.random.default_rng(4)
-    halves = [random_positions(board, 40, 12, 16, seed) for seed in (1, 2)]
-    tables = [endgame.new_table(2**8) for _ in halves]
-    exact = [
-        endgame.solve_many(board, positions, table=table)
-        for positions, table in zip(halves, tables, strict=True)
-    ]
-    for _ in range(10):
-        mixed = np.where(rng.random(len(tables[0])) < 0.5, *tables)
-        for positions, expected in zip(halves, exact, strict=True):
-            again = endgame.solve_many(board, positions, table=mixed.copy())
-            for one, other in zip(again, expected, strict=True):
-                np.testing.assert_array_equal(one, other)
+# Keys of entries: horizontal edges, vertical edges, code of the chains.
+SETS = (5, 9, 70), (5, 9, 71), (6, 9, 70), (5, 8, 70), (6, 8, 70)  # the last mixes two others
+KEYS = [tuple(map(np.uint64, key)) for key in SETS]
+
+
+def with_hash(key: tuple) -> tuple:
+    return np.uint64(null_window._hash(*key)), *key
+
+
+def one_entry(key: tuple, lower: int) -> np.ndarray:
+    """Return the words of the entry of a key in a table of one bucket."""
+    table = endgame.new_table(2)
+    null_window._store(table, 0, *with_hash(key), lower, lower + 2, np.uint64(3), np.uint64(40))
+    assert null_window._load(table, 0, *with_hash(key), 25) == (lower, lower + 2, 3)
+    return table[:4].copy()
+
+
+@pytest.mark.parametrize("bounds", [range(5), (1,) * 5], ids=["unequal", "equal"])
+def test_an_entry_that_two_threads_wrote_at_once_is_of_no_position(bounds):
+    table, written = endgame.new_table(2), list(map(one_entry, KEYS, bounds))
+    for one, other in itertools.permutations(written, 2):
+        for mine in itertools.product((False, True), repeat=4):
+            table[:4] = np.where(mine, one, other)
+            if not any((table[:4] == whole).all() for whole in (one, other)):
+                found = [null_window._find(table, 0, *with_hash(key))[0] for key in KEYS]
+                assert found == [-1] * len(KEYS)
+
+
+def test_an_entry_that_is_replaced_during_a_look_is_not_decoded(monkeypatch):
+    class Table(list):
+        """A table to which another thread writes an entry after so many reads."""
+
+        def __getitem__(self, at):
+            word = super().__getitem__(at)
+            self.reads -= 1
+            if self.reads == 0:
+                self[:4] = foreign
+            return word
+
+    monkeypatch.setattr(null_window, "_find", null_window._find.py_func)
+    own, foreign = one_entry(KEYS[0], 1), one_entry(KEYS[1], 7)
+    for reads in range(1, 12):
+        table = Table(endgame.new_table(2))
+        table[:4], table.reads = own, reads
+        found = null_window._load.py_func(table, 0, *with_hash(KEYS[0]), 25)
+        assert found in ((1, 3, 3), (-25, 25, 255)), reads
 
 
 def test_bounds_contain_the_value_where_a_limit_ends_the_search():
@@ -272,6 +304,14 @@ def test_bounds_contain_the_value_where_a_limit_ends_the_search():
     for threads in (1, 3):
         solution = endgame.solve(DotsAndBoxes(5, 5), [], seconds=0.2, threads=threads)
         assert solution.value is None and solution.best == () and solution.lower < solution.upper
+
+
+def test_every_board_that_is_solved_has_a_number_of_its_own_in_a_shared_table():
+    sides = range(1, 10)
+    boards = [DotsAndBoxes(rows, cols) for rows in sides for cols in sides]
+    solved = [board for board in boards if endgame.can_solve(board)]
+    numbers = {int(endgame._geometry(board)[bitboards.SIZE]) for board in solved}
+    assert len(numbers) == len(solved) == 49 and max(numbers) < 2**6
 
 
 def test_what_cannot_be_solved_is_refused():
