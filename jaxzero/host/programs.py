@@ -1,7 +1,7 @@
 """Keep programs on disk: those that jax and numba compile, and those that jax has traced.
 
-jax itself keeps only what XLA compiled. For a search of the 5x5 network, tracing takes three times
-as long as reading the compiled program, in every process.
+jax itself keeps only what XLA compiled, and traces in every process. On two busy cores the first
+reply of the 5x5 network took 2.7 processor seconds in a new process, 6.7 without the traced file.
 """
 
 import os

@@ -25,7 +25,7 @@ class Sizes(NamedTuple):
 # A CPU, for the rounds of one search: two cores take 4.4 ms for 2 positions of 5x5, 11 ms for 8.
 # A GPU, for the rounds of thousands: a large part uses it better, a small one wastes less.
 SIZES = {
-    "cpu": Sizes((1, 2, 4, 8, 16), above=(1, 2, 4, 8)),
+    "cpu": Sizes((2, 8, 16), above=(2, 8)),
     "gpu": Sizes((1024, 4096), above=(3072,)),
 }
 
