@@ -94,7 +94,7 @@ class ConfigFile(ActionConfigFile):
 
     def __call__(self, parser, namespace, values, option_string=None):
         path = find_config(values)
-        known = {action.dest for action in parser._actions} - {self.dest}
+        known = {action.dest for action in parser._actions} - {self.dest, "print_config"}
         for name, _ in dotted(read_mapping("config", Path(path)) if isfile(path) else {}):
             if name not in known:
                 raise InputError(f"{unknown_setting(name, known)}, in {path}")
