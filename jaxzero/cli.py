@@ -16,14 +16,7 @@ from os.path import isfile  # also for a text that is too long for a path
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import yaml
-from jsonargparse import (
-    ActionConfigFile,
-    ArgumentParser,
-    Namespace,
-    set_loader,
-    set_parsing_settings,
-)
+from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
 
 from jaxzero.config import (
     BoardSide,
@@ -32,7 +25,6 @@ from jaxzero.config import (
     build_config,
     config_of_file,
     dotted,
-    load_yaml,
     read_mapping,
     unknown_setting,
 )
@@ -44,7 +36,6 @@ from jaxzero.runs.run_dir import run_folder
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
 
-set_loader("settings", load_yaml, (yaml.YAMLError,))
 # How jsonargparse says that an option or a setting is unknown.
 UNKNOWN = re.compile(
     r"Group '(.+)' does not accept option '(.+)'|Option '(.+)' is not accepted"

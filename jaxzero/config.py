@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
+from jsonargparse import set_loader
 from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
 
 from jaxzero.errors import InputError
@@ -444,6 +445,9 @@ class _Loader(yaml.SafeLoader):
                 words = f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice"
                 raise yaml.constructor.ConstructorError(problem=words)
         return super().construct_mapping(node, deep)
+
+
+set_loader("settings", load_yaml, (yaml.YAMLError,))  # the `parser_mode` of command lines
 
 
 def config_of(content: dict[str, Any], where: str) -> Config:
