@@ -18,14 +18,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser, Namespace, set_parsing_settings
 
-from jaxzero.config import BoardSide, Config, CountOrZero, build_config, config_of_file
+from jaxzero.config import (
+    BoardSide,
+    Config,
+    CountOrZero,
+    build_config,
+    config_of_file,
+    dotted,
+    read_mapping,
+    unknown_setting,
+)
 from jaxzero.errors import InputError, RunError
-from jaxzero.host.files import SYSTEM_ERRORS, read_text, shipped_folder
+from jaxzero.host.files import SYSTEM_ERRORS, shipped_folder
 from jaxzero.host.interrupts import dropped_exceptions, end_now, interrupt, set_handler
 from jaxzero.runs.run_dir import run_folder
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
+
+# How jsonargparse says that an option or a setting is unknown.
+UNKNOWN = re.compile(
+    r"Group '(.+)' does not accept option '(.+)'|Option '(.+)' is not accepted"
+    r"|unrecognized arguments: --([^\s=]+)"
+)
 
 
 class Parser(ArgumentParser):
@@ -54,10 +69,15 @@ class Parser(ArgumentParser):
                 raise InputError(f"{option.removeprefix('--')}: is empty")
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        raise InputError(re.sub(r'^Parser key "([^"]+)"', r"\1", message)) from ex
+        if unknown := UNKNOWN.search(message):
+            name = ".".join(filter(None, unknown.groups()))
+            message = unknown_setting(name, (action.dest for action in self._actions))
+        message = re.sub(r'Parser key "([^"]+)"', r"\1", message)
+        raise InputError(re.sub(r"a typing\.Literal\[(.*?)\]", r"one of \1", message)) from ex
 
     def format_help(self) -> str:
-        return re.sub(r"<class\s+'Path'>", "Path", super().format_help())
+        text = re.sub(r"<class\s+'Path'>", "Path", super().format_help())
+        return re.sub(r",\s+default:\s+null(?=\))|\s+\(default:\s+null\)", "", text)
 
 
 class ConfigFile(ActionConfigFile):
@@ -65,14 +85,16 @@ class ConfigFile(ActionConfigFile):
 
     def __call__(self, parser, namespace, values, option_string=None):
         path = find_config(values)
-        if isfile(path):
-            read_text("config", Path(path))
+        known = {action.dest for action in parser._actions} - {self.dest, "print_config"}
+        for name, _ in dotted(read_mapping("config", Path(path)) if isfile(path) else {}):
+            if name not in known:
+                raise InputError(f"{unknown_setting(name, known)}, in {path}")
         super().__call__(parser, namespace, path, option_string)
 
 
 def script_parser(description: str) -> ArgumentParser:
     """Return a parser without options, for any script."""
-    return Parser(description=description, allow_abbrev=False)
+    return Parser(description=description, allow_abbrev=False, parser_mode="settings")
 
 
 def config_parser(description: str) -> ArgumentParser:
@@ -224,22 +246,18 @@ def required_source(options: Namespace) -> Source:
     return source
 
 
-def given_options(arguments: list[str]) -> dict[str, str]:
-    """Return the options of a command line, each with its values as given."""
-    given, name = {}, ""
-    for word in arguments:
-        if word.startswith("--"):
-            name, _, given[name] = word[2:].partition("=")
-        else:
-            given[name] = f"{given.get(name, '')} {word}".strip()
-    return given
-
-
-def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> None:
-    """Raise an InputError if a command line has one of the options `names`: `--NAME reason`."""
-    for name in given_options(arguments):
-        if name in names:
+def refuse(options: Namespace, names: Iterable[str], reason: str) -> None:
+    """Raise an InputError if one of the options `names` is given: `--NAME reason`."""
+    for name in names:
+        if options[name] is not None:
             raise InputError(f"--{name} {reason}")
+
+
+def fill(options: Namespace, **defaults: Any) -> None:
+    """Set the options that are not given."""
+    for name, value in defaults.items():
+        if options[name] is None:
+            options[name] = value
 
 
 @dropped_exceptions()

@@ -7,12 +7,14 @@ totals over all devices. `plan` computes the sizes that follow from the settings
 
 import math
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
+from jsonargparse import set_loader
 from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
 
 from jaxzero.errors import InputError
@@ -406,14 +408,46 @@ def config_of_file(path: Path, field: str = "config") -> Config:
 
     Raises: InputError that begins with `field` if the file is of another kind.
     """
+    content = read_mapping(field, path)
+    record = content.get("config")
+    return config_of(record if isinstance(record, dict) else content, str(path))
+
+
+def read_mapping(field: str, path: Path) -> dict[str, Any]:
+    """Read a YAML file of settings. Raises: InputError that begins with `field`."""
     try:
-        content = yaml.safe_load(read_text(field, path))
+        content = load_yaml(read_text(field, path))
     except (yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"{field}: {path} is not YAML ({said})") from error
     if not isinstance(content, dict):
         raise InputError(f"{field}: {path} is not a mapping of settings")
-    return config_of(content.get("config", content), str(path))
+    return content
+
+
+def load_yaml(text: str) -> Any:
+    """Return the content of a YAML text. Raises: yaml.YAMLError, also for a double key."""
+    return yaml.load(text, _Loader)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses double keys, and leaves dates as texts: a folder may be named 2026-11-27."""
+
+    yaml_implicit_resolvers: typing.ClassVar = {
+        first: [(tag, form) for tag, form in forms if not tag.endswith("timestamp")]
+        for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        keys = [key.value for key, _ in node.value]
+        for number, (key, _) in enumerate(node.value):
+            if key.value in keys[:number]:
+                words = f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice"
+                raise yaml.constructor.ConstructorError(problem=words)
+        return super().construct_mapping(node, deep)
+
+
+set_loader("settings", load_yaml, (yaml.YAMLError,))  # the `parser_mode` of command lines
 
 
 def config_of(content: dict[str, Any], where: str) -> Config:
@@ -441,10 +475,18 @@ def build_config(content: dict[str, Any], cls: type = Config, section: str = "")
     for name, value in content.items():
         field = f"{section}.{name}".lstrip(".")
         if name not in kinds:
-            raise InputError(f"{field}: there is no such setting")
+            raise InputError(unknown_setting(field, (known for known, _ in typed_fields(Config))))
         nested = is_dataclass(kinds[name])
         values[name] = build_config(value, kinds[name], field) if nested else value
     return cls(**values)
+
+
+def unknown_setting(name: str, known: Iterable[str]) -> str:
+    """Return the error of a name that is not `known`, with the most similar one that is."""
+    similar = get_close_matches(name, known, 1)
+    return f"{name}: there is no such setting" + (
+        f"; did you mean {similar[0]}?" if similar else ""
+    )
 
 
 def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:

@@ -18,7 +18,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import (
     add_board_options,
     add_source_options,
-    refuse_given,
+    refuse,
     required_source,
     run_script,
     script_parser,
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> None:
     if options.position is not None and options.load is not None:
         raise InputError("--position cannot be combined with --load")
     if options.game is not None:
-        refuse_given(arguments, ["position", "load"], "cannot be combined with --game")
+        refuse(options, ["position", "load"], "cannot be combined with --game")
         if not options.simulations:
             raise InputError("--simulations 0 cannot be combined with --game")
     if options.json not in (None, "-"):

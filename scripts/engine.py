@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 from jaxzero.cli import (
     add_board_options,
     add_source_options,
-    refuse_given,
+    refuse,
     required_source,
     run_script,
     script_parser,
@@ -26,9 +26,7 @@ def engine_parser() -> ArgumentParser:
     protocols = Literal["gtp", "sau", "botzone"]
     parser.add_argument("--protocol", type=protocols, default="gtp", help="of the other program")
     add_board_options(parser)
-    parser.add_argument(
-        "--seconds", type=Amount, default=2.0, help="for a decision without a clock"
-    )
+    parser.add_argument("--seconds", type=Amount, help="for a decision without a clock; default: 2")
     parser.add_argument(
         "--clock",
         type=Amount,
@@ -45,7 +43,7 @@ def engine_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = engine_parser().parse_args(arguments)
     if options.clock is not None:
-        refuse_given(arguments, ["seconds"], "cannot be combined with --clock")
+        refuse(options, ["seconds"], "cannot be combined with --clock")
     source = required_source(options)
     from jaxzero.host.programs import use_compilation_cache
     from jaxzero.play.botzone import botzone
@@ -64,7 +62,7 @@ def main(arguments: list[str]) -> None:
     def tell(words: str) -> None:  # standard output belongs to the protocol
         print(f"jaxzero: {words}", file=sys.stderr, flush=True)
 
-    engine = Session(agent, options.seconds, clock, tell=tell)
+    engine = Session(agent, options.seconds or 2.0, clock, tell=tell)
     engine.get_ready()
     # Answer invalid bytes too, and escape letters that the output cannot encode.
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):

@@ -7,7 +7,6 @@ jaxzero evaluate --weights 7x7 --weights2 5x5 --rows 6 --cols 6 --players search
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,8 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import (
     add_board_options,
     add_source_options,
-    refuse_given,
+    fill,
+    refuse,
     required_source,
     run_script,
     script_parser,
@@ -49,21 +49,19 @@ def evaluate_parser() -> ArgumentParser:
     parser.add_argument(
         "--games",
         type=Count,
-        default=512,
-        help="games per match, even: pairs with swapped seats; 512 give an interval of about "
-        "4 percent either way",
+        help="games per match, even: pairs with swapped seats; default: 512, which give an "
+        "interval of about 4 percent either way",
     )
     parser.add_argument(
         "--simulations",
         type=Size,
-        default=64,
-        help="simulations of the search per move; more play better and take longer",
+        help="simulations of the search per move; more play better and take longer; default: 64",
     )
     parser.add_argument(
         "--opening_plies",
         type=SizeOrZero,
-        default=4,
-        help="each pair of games opens with 0 to this many random moves, so that games differ",
+        help="each pair of games opens with 0 to this many random moves, so that games differ; "
+        "default: 4",
     )
     parser.add_argument(
         "--suite",
@@ -85,25 +83,27 @@ def evaluate_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace, arguments: list[str]) -> None:
-    """Raise an InputError for values out of range and for options that need another option."""
-    refuse = partial(refuse_given, arguments)
-    if options.games % 2:
-        raise InputError(f"games: {options.games} must be even")
+def check_options(options: Namespace) -> None:
+    """Fill in defaults. Raises: InputError for wrong values, and options that need another one."""
     suite, players = options.suite, options.players is not None
     pair = options.run_dir2 is not None or options.weights2 is not None
     match = pair and players and not suite
     if not suite:
         if not pair:
-            refuse(["players"], "needs --suite or a second network")
+            refuse(options, ["players"], "needs --suite or a second network")
         elif not match:
-            refuse(["run_dir2", "weights2"], "needs --suite or --players")
+            refuse(options, ["run_dir2", "weights2"], "needs --suite or --players")
     if not (options.opponents or match):
-        refuse(["games", "opening_plies"], "needs --opponents or a match of two networks")
+        names = ["games", "opening_plies"]
+        refuse(options, names, "needs --opponents or a match of two networks")
     if players and not options.opponents:
-        refuse(["simulations"], "cannot be combined with --players, which name their own")
+        names = ["simulations"]
+        refuse(options, names, "cannot be combined with --players, which name their own")
     if not (options.opponents or suite or match):
         raise InputError("--suite or --opponents is required")
+    fill(options, games=512, simulations=64, opening_plies=4)
+    if options.games % 2:
+        raise InputError(f"games: {options.games} must be even")
 
 
 def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
@@ -119,7 +119,7 @@ def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
 def main(arguments: list[str]) -> None:
     options = evaluate_parser().parse_args(arguments)
     source, source2 = required_source(options), source_of(options, "2")
-    check_options(options, arguments)
+    check_options(options)
     check_result_file("json", options.json)
 
     use_compilation_cache()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxzero.cli import (
     add_source_options,
-    refuse_given,
+    refuse,
     required_source,
     run_script,
     script_parser,
@@ -38,8 +38,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--games",
         type=Count,
-        default=512,
-        help="games per match, even: pairs with swapped seats",
+        help="games per match, even: pairs with swapped seats; default: 512",
     )
     parser.add_argument(
         "--simulations", type=Size, default=64, help="simulations of the search per move"
@@ -47,9 +46,10 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     source = required_source(options)
     if not options.opponents:
-        refuse_given(arguments, ["games"], "needs --opponents")
-    if options.games % 2:
-        raise InputError(f"games: {options.games} must be even")
+        refuse(options, ["games"], "needs --opponents")
+    games = options.games or 512
+    if games % 2:
+        raise InputError(f"games: {games} must be even")
     name = options.name or "5x5"
     if Path(name).name != name:
         raise InputError(f"name: {name!r} must be a name without a folder")
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> None:
     there = next((file for file in files if file.exists()), None)
     if there and not options.overwrite:
         raise InputError(f"out: {there} exists; --overwrite replaces it")
-    loaded = measure_weights(loaded, options.opponents, options.games, options.simulations)
+    loaded = measure_weights(loaded, options.opponents, games, options.simulations)
     write_weights(loaded, files[0])
     print(f"{files[0]}, .yaml, .json")
 

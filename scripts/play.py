@@ -7,8 +7,8 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import (
     add_source_options,
-    given_options,
-    refuse_given,
+    fill,
+    refuse,
     run_script,
     script_parser,
     source_of,
@@ -37,50 +37,53 @@ ONLY_IN = {  # the modes of each option that does not apply to every mode
 }
 LEAST_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 OF_FILES = (".json", ".jsonl", ".txt")  # suffixes that name a file, not a folder
-OF_PAGE = ("web", "host", "port")
+OF_PAGE = ("host", "port")
+DEFAULTS = {"mode": "human", "first": "human", "seconds": 5.0, "games": 100, "opening_plies": 4}
+DEFAULTS |= {"seed": 0, "temperature": 0.0, "host": "127.0.0.1", "port": 8000}
 
 
 def play_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = script_parser(__doc__)
 
-    def add(name: str, kind: type, default: object, meaning: str) -> None:
-        parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)
+    def add(name: str, kind: type, meaning: str) -> None:
+        default = f"; default: {DEFAULTS[name]}" if name in DEFAULTS else ""
+        parser.add_argument(f"--{name}", type=kind, help=meaning + default)
 
     modes = "human: you play; ai: two players play one game; dual: two players play a match"
-    add("mode", Literal["human", "ai", "dual"], "human", modes)
+    add("mode", Literal["human", "ai", "dual"], modes)
     add_source_options(parser)
-    add("player", str, None, f"{PLAYERS}; default: search:64 with a network, else perfect")
+    add("player", str, f"{PLAYERS}; default: search:64 with a network, else perfect")
     add_source_options(parser, "2")
     own = "default: search:64 with its own network, else perfect"
-    add("player2", str, None, f"second player, with the first network if none is second; {own}")
+    add("player2", str, f"second player, with the first network if none is second; {own}")
     size = "default: the network's, else 3; 5x5 plays every board"
-    add("rows", BoardSide, None, f"rows of boxes; {size}")
-    add("cols", BoardSide, None, "columns of boxes; default: as for rows")
-    add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
+    add("rows", BoardSide, f"rows of boxes; {size}")
+    add("cols", BoardSide, "columns of boxes; default: as for rows")
+    add("first", Literal["human", "ai"], "who moves first (mode human)")
     limit = "time limit of the solver for solve and hint (mode human)"
-    add("seconds", Amount, 5.0, limit)
-    add("games", Count, 100, "games of the match, even: pairs with swapped seats (mode dual)")
+    add("seconds", Amount, limit)
+    add("games", Count, "games of the match, even: pairs with swapped seats (mode dual)")
     opening = "each pair opens with 0 to this many random moves (mode dual)"
-    add("opening_plies", SizeOrZero, 4, opening)
-    add("load", Path, None, "go on with the game in this file (modes human and ai)")
+    add("opening_plies", SizeOrZero, opening)
+    add("load", Path, "go on with the game in this file (modes human and ai)")
     save = "write the game to this file, .json, .ccgc.json or .txt, after every turn"
     match = "mode dual: write all games to this folder, or to one .jsonl file"
-    add("save", Path, None, f"{save}; {match}")
-    add("seed", Seed, 0, "seed of everything random")
+    add("save", Path, f"{save}; {match}")
+    add("seed", Seed, "seed of everything random")
     varied = "0: the players policy and search draw the move they like best; above 0: moves vary"
     more = "with --seed, the more the higher (0.5, say)"
-    add("temperature", AmountOrZero, 0.0, f"{varied} {more}")
+    add("temperature", AmountOrZero, f"{varied} {more}")
     web = "serve a page to play and analyse in the browser; takes only --host and --port"
     parser.add_argument("--web", action="store_true", help=web)
-    add("host", str, "127.0.0.1", "address to serve the page on; others than this let others in")
-    add("port", SizeOrZero, 8000, "port to serve the page on; 0: any that is free")
+    add("host", str, "address to serve the page on; others than this let others in")
+    add("port", SizeOrZero, "port to serve the page on; 0: any that is free")
     return parser
 
 
 def main(arguments: list[str]) -> None:
     options = play_parser().parse_args(arguments)
-    check_options(options, arguments)
+    check_options(options)
     sources = source_of(options), source_of(options, "2")
     use_compilation_cache()
     if options.web:
@@ -101,16 +104,18 @@ def serve_page(host: str, port: int) -> None:
     serve(host, port)
 
 
-def check_options(options: Namespace, arguments: list[str]) -> None:
-    """Raise an InputError for values out of range and for options of other modes."""
+def check_options(options: Namespace) -> None:
+    """Fill in defaults. Raises: InputError for wrong values and options of other modes."""
+    mode = options.mode or DEFAULTS["mode"]
     if options.web:
-        others = set(given_options(arguments)) - set(OF_PAGE)
-        refuse_given(arguments, others, "cannot be combined with --web")
+        others = [name for name in vars(options) if name not in ("web", *OF_PAGE)]
+        refuse(options, others, "cannot be combined with --web")
     else:
-        refuse_given(arguments, OF_PAGE, "needs --web")
+        refuse(options, OF_PAGE, "needs --web")
     for name, modes in ONLY_IN.items():
-        if options.mode not in modes:
-            refuse_given(arguments, [name], f"needs --mode {' or '.join(modes)}")
+        if mode not in modes:
+            refuse(options, [name], f"needs --mode {' or '.join(modes)}")
+    fill(options, **DEFAULTS)
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even (swapped seats)")
     if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MAX_TEMPERATURE:

@@ -20,10 +20,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument(
         "--preset",
-        type=Literal["none", "batch", "update_interval"],
+        type=Literal["none", "batch"],
         default="none",
-        help="batch: selfplay.games_per_iteration, doubling until it does not fit; "
-        "update_interval: learner.updates_per_iteration, for a fixed number of games",
+        help="batch: selfplay.games_per_iteration, doubling until it does not fit",
     )
     parser.add_argument(
         "--point_minutes", type=Amount, default=10.0, help="longest time a point may take"

@@ -142,41 +142,12 @@ MEMORY_SHARE = 0.6  # of the time is needed to move the bytes at the copy ceilin
 CACHED_SHARE = 1.2  # of the time; above it caches serve the bytes, and the count means nothing
 UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part; the parts then explain too little
 
-ADVICE = {
-    "unexplained": (
-        "take a --trace and look for what runs between the parts",
-        "raise selfplay.games_per_iteration or learner.updates_per_iteration: longer iterations "
-        "wait less often",
-    ),
-    "launches": (
-        "raise selfplay.games_per_iteration until the time per evaluation no longer falls",
-    ),
-    "tree": (
-        "lower search.simulations: each round costs as much for few games as for many",
-        "raise selfplay.games_per_iteration: a round costs nearly the same for more games",
-        "a larger network costs little here: raise network.channels",
-    ),
-    "learning": (
-        "lower learner.updates_per_iteration",
-        "or make fewer updates of a larger learner.batch_size: the optimiser runs less often",
-    ),
-    "memory bandwidth": (
-        "set network.compute_dtype bfloat16, except on a CPU: half the bytes, faster products",
-    ),
-    "network": (
-        "below half of the ceiling on a GPU: network.compute_dtype bfloat16, network.channels in "
-        "multiples of 64, and network.channels rather than network.blocks",
-        "else less work: lower search.simulations, network.channels or network.blocks",
-    ),
-}
-
 
 class Bottleneck(NamedTuple):
-    """What bounds an iteration, and what to change."""
+    """What bounds an iteration."""
 
-    name: str  # a key of `ADVICE`
+    name: str
     reason: str
-    advice: tuple[str, ...]
 
 
 def find_bottleneck(result: Result) -> Bottleneck:
@@ -200,7 +171,7 @@ def find_bottleneck(result: Result) -> Bottleneck:
             f"moving the network's bytes at the copy ceiling would take {percent(moved)} of its "
             "time"
         )
-    return Bottleneck(name, reason, ADVICE[name])
+    return Bottleneck(name, reason)
 
 
 def split(seconds: dict[str, float]) -> dict[str, float]:
@@ -231,7 +202,6 @@ def report(result: Result) -> str:
     )
     bottleneck = result["bottleneck"]
     lines = [f"bottleneck    {bottleneck['name']}: {bottleneck['reason']}"]
-    lines += [f"- {line}" for line in bottleneck["advice"]]
     lines += [f"note: {note}" for note in result["notes"]]
     shares = [result[name] or 0 for name in result if name.endswith(("_mfu", "copy_share"))]
     if of == "device" and max(shares) > 1:

@@ -21,7 +21,7 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, given_options, load_config, refuse_given
+from jaxzero.cli import config_of, load_config
 from jaxzero.config import Config, dotted, typed_fields
 from jaxzero.errors import InputError
 from jaxzero.host.files import read_json, write_json
@@ -31,11 +31,8 @@ from jaxzero.runs.run_dir import new_folder, save_config
 
 SWEEP_FILE, POINTS = "sweep.json", "points"
 GAMES = "selfplay.games_per_iteration"
-PRESETS = {
-    # Doubles until it does not fit or gets slower; no device reaches the end of the list.
-    "batch": {GAMES: [str(2**power) for power in range(6, 25)]},
-    "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
-}
+# --preset batch: doubles until it does not fit or gets slower; no device reaches the end.
+BATCH = {GAMES: [str(2**power) for power in range(6, 25)]}
 SPEED = "games_per_second_with_learning"
 COLUMNS = {
     SPEED: "games/s",
@@ -108,11 +105,13 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
     Raises: InputError for unknown fields, values of the wrong type, empty lists, or if no
     combination is possible.
     """
-    rest, lists = split_lists(arguments)
+    rest, given = split_lists(arguments)
     options = parser.parse_args(rest)
-    preset = PRESETS.get(options.preset, {})
-    refuse_given(arguments, preset, f"cannot be combined with --preset {options.preset}")
-    lists |= preset
+    lists = {name: texts for name, texts in given.items() if len(texts) > 1}
+    if options.preset == "batch":
+        if GAMES in given:
+            raise InputError(f"--{GAMES} cannot be combined with --preset batch")
+        lists |= BATCH
     if not lists:
         raise InputError("--preset or a list is required, such as --search.simulations 16,32")
     values = {}
@@ -138,24 +137,22 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
 
 
 def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Separate the options that hold comma lists from a command line."""
+    """Return a command line without its comma lists, and the values of all given settings."""
     # Texts and sections may contain commas.
     kinds = {name: kind for name, kind in typed_fields(Config) if not is_dataclass(kind)}
-    lists = {
-        name: [entry.strip() for entry in text.split(",")]
-        for name, text in given_options(arguments).items()
-        if "," in text and kinds.get(name, str) is not str
-    }
-    for name, entries in lists.items():
-        if not all(entries):
-            raise InputError(f"{name}: {','.join(entries)!r} has an empty entry")
-    rest, name = [], ""
-    for word in arguments:
-        if word.startswith("--"):
-            name = word[2:].partition("=")[0]
-        if name not in lists:
+    rest, given, words = [], {}, iter(arguments)
+    for word in words:
+        name, equals, text = word.removeprefix("--").partition("=")
+        if kinds.get(name, str) is str:
             rest.append(word)
-    return rest, lists
+            continue
+        text = text if equals else next(words, "")
+        given[name] = [entry.strip() for entry in text.split(",")]
+        if len(given[name]) == 1:
+            rest.append(f"--{name}={text}")
+        elif not all(given[name]):
+            raise InputError(f"{name}: {text!r} has an empty entry")
+    return rest, given
 
 
 # The folder

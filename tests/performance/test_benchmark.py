@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import re
 import runpy
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -17,7 +16,7 @@ import pytest
 from script_runner import ITERATION, ROOT
 
 from jaxzero.cli import load_config
-from jaxzero.config import Config, plan, typed_fields
+from jaxzero.config import plan
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance import benchmark, timing
 from jaxzero.performance.benchmark import (
@@ -217,7 +216,7 @@ def test_learning_is_measured_with_all_its_targets():
         ({"iteration": 5.0}, "unexplained"),
     ],
 )
-def test_every_bottleneck_is_reached_and_advises_with_fields_that_exist(changes, name):
+def test_every_bottleneck_is_reached(changes, name):
     given = {"network": 1.0, "selfplay": 1.1, "learning": 0.5, "iteration": 1.7}
     given |= {"mfu": 0.4, "copies": 0.3, "gain": 0.05} | changes
     found = find_bottleneck(
@@ -228,6 +227,4 @@ def test_every_bottleneck_is_reached_and_advises_with_fields_that_exist(changes,
             "doubling_gain": given["gain"],
         }
     )
-    assert found.name == name and found.advice
-    named = re.findall(r"\b[a-z]+\.[a-z_]+\b", " ".join(found.advice))
-    assert set(named) <= set(dict(typed_fields(Config)))
+    assert found.name == name

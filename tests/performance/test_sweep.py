@@ -65,13 +65,14 @@ def test_of_a_grid_one_point_has_to_be_possible():
     assert grid.points[2].error.startswith("network.attention_heads: 2 needs")
 
 
-def test_presets_give_lists():
+def test_the_preset_gives_a_list():
     batch = grid_of("--preset", "batch")
     games = [point.settings[GAMES] for point in batch.points]
     assert batch.growing and games[0] == 64
     assert all(after == 2 * before for before, after in itertools.pairwise(games))
-    interval = grid_of("--preset", "update_interval")
-    assert interval.fields == ("learner.updates_per_iteration",) and not interval.growing
+    for games in ("64", "16,32"):
+        with pytest.raises(InputError, match=rf"^--{GAMES} .*batch"):
+            grid_of("--preset", "batch", f"--{GAMES}", games)
 
 
 # Resuming
