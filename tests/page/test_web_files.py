@@ -52,6 +52,9 @@ def test_files_and_texts_are_dropped_on_any_page(open_page):
         drop(page, json.dumps(GAME), make)
         expect(moves(page)).to_have_count(len(GAME["moves"]))
         expect(page.get_by_test_id("review-panel")).to_be_visible()
+    page.get_by_test_id("nav-learn").drag_to(page.locator("#board-host"))  # of the page itself
+    page.wait_for_timeout(200)
+    expect(page.get_by_test_id("notice")).to_be_hidden()
 
 
 def test_only_formats_that_can_hold_the_game_are_offered(open_page):

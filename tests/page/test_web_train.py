@@ -86,6 +86,9 @@ def test_a_problem_has_an_address_and_counts_once(open_page):
     page.reload()
     choices(page, problem, right=True)[0].wait_for()
     assert answers[-1] == problem
+    page.goto(f"{page.url.partition('#')[0]}#train-handback-2-7")
+    page.get_by_test_id("train-next").click()
+    page.wait_for_url("**/#train-handback-2-*")  # the next problem has the grade of the link
 
 
 def test_a_mistake_shows_what_it_loses_and_every_edge_its_loss(open_page):

@@ -59,7 +59,6 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
       "button",
       {
         id: `line-${number}-${index}`,
-        "aria-label": t("analysis.lineLabel", { number: index + 1, edge }),
         onpointerenter: show,
         onpointerleave: hide,
         onfocus: show,

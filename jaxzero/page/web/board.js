@@ -1,9 +1,9 @@
 /** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
 
-import { sideSign, svg } from "./dom.js";
+import { html, sideSign, svg } from "./dom.js";
 import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
 import { t } from "./i18n.js";
-import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
+import { boxCount, closedBy, drawnSides, edgeCount, NOBODY, placeOf, thirdSide } from "./rules.js";
 
 const AT_DOT = 16; // units of the picture; a click this close to a dot is ambiguous and draws no edge
 const AT_CENTRE = 18; // the same at the centre of a box
@@ -209,7 +209,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
       element.classList.toggle("drawn", drawn);
       element.classList.toggle("last", last.includes(edge));
       for (const side of [0, 1]) element.classList.toggle(`side-${side}`, owners.get(edge) === side);
-      element.setAttribute("aria-label", edgeLabel(size, edge, drawn));
+      element.setAttribute("aria-label", edgeLabel(size, position.drawn, edge));
       element.setAttribute("aria-disabled", String(!editing && (drawn || !enabled)));
       element.setAttribute("tabindex", edge === current ? "0" : "-1");
     });
@@ -233,8 +233,20 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   };
 }
 
-function edgeLabel(board, edge, drawn) {
-  return t(drawn ? "edge.drawn" : "edge.open", { place: edgeWords(board, edge) });
+/** Return the items of a list of all boxes for screen readers: the owner, or the number of sides that are drawn. */
+export function boxItems(board, { drawn, owner }, nameOf) {
+  return owner.map((player, box) => {
+    const words = player < 0 ? t("box.open", { sides: drawnSides(board, drawn, box) }) : player === NOBODY ? t("box.nobody") : nameOf(player);
+    return html("li", {}, t("box.of", { row: Math.floor(box / board.cols), col: box % board.cols, owner: words }));
+  });
+}
+
+/** Name an edge for screen readers, and say what drawing it does. */
+function edgeLabel(board, drawn, edge) {
+  const place = t(drawn[edge] ? "edge.drawn" : "edge.open", { place: edgeWords(board, edge) });
+  const n = drawn[edge] ? 0 : closedBy(board, drawn, edge).length;
+  if (n) return t("edge.closes", { place, n });
+  return !drawn[edge] && thirdSide(board, drawn, edge) ? t("edge.third", { place }) : place;
 }
 
 export function edgeWords(board, edge) {

@@ -1,6 +1,6 @@
 /** Parts of dialogs, and the dialog for the settings. */
 
-import { button, find, html, icon } from "./dom.js";
+import { button, find, html, icon, row } from "./dom.js";
 import { t } from "./i18n.js";
 import { remember, settings } from "./settings.js";
 
@@ -20,7 +20,7 @@ export function openDialog(name, ...parts) {
 }
 
 /** Ask whether to do something, and do it if the person agrees. */
-export function confirm(name, action) {
+export function confirm(name, action, values) {
   const agree = () => {
     dialog.close();
     action();
@@ -31,7 +31,7 @@ export function confirm(name, action) {
     button(`${name}-cancel`, t("cancel"), () => dialog.close()),
     button(`${name}-agree`, t(name), agree, { class: "primary" }),
   );
-  const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
+  const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`, values)), foot));
 }
 
 /** Return a row of choices. `options` are [value, words]. */
@@ -52,18 +52,20 @@ export function switchOf(name, on, onChange) {
   return html("label", { class: "switch" }, box, html("span", {}, t(`settings.${name}`), html("small", {}, t(`settings.${name}.note`))));
 }
 
-/** Open the settings. `onChange(name)` is called after each change. */
-export function openSettings(info, onChange) {
+/** Open the settings. `onChange(name)` is called after each change; `forget` has a function to delete each kind of data. */
+export function openSettings(info, onChange, forget) {
   const set = (name) => (value) => {
     remember({ [name]: value });
     onChange(name);
   };
+  const eraser = (kind) => button(`forget-${kind}`, t(`forget.${kind}`), () => confirm("forget", forget[kind], { what: t(`forget.${kind}`) }), { class: "small" });
   const version = info && html("p", { class: "muted" }, t("settings.version", info));
   const body = html(
     "div",
     { class: "dialog-body" },
     switchOf("teaching", settings.teaching, set("teaching")),
     switchOf("sound", settings.sound, set("sound")),
+    html("fieldset", {}, html("legend", {}, t("forget.legend")), row(...Object.keys(forget).map(eraser))),
     version,
   );
   openDialog("settings", body);

@@ -38,9 +38,16 @@ export function drawGraph(parent, { lines, plies, at, mistakes, nameOf, waiting,
   parent.replaceChildren(picture);
 }
 
+/** Fill between the curve and zero, where the curve crosses zero too. */
 function areas(known, { x, y }) {
+  const crossings = known.slice(1).flatMap(({ ply, margin }, index) => {
+    const before = known[index];
+    const share = before.margin / (before.margin - margin);
+    return before.margin * margin < 0 ? [{ ply: before.ply + share * (ply - before.ply), margin: 0 }] : [];
+  });
+  const all = [...known, ...crossings].sort((one, other) => one.ply - other.ply);
   const area = (keep, name) => {
-    const top = known.map(({ ply, margin }) => `${x(ply)},${y(keep(margin))}`);
+    const top = all.map(({ ply, margin }) => `${x(ply)},${y(keep(margin))}`);
     const ends = [`${x(known.at(-1).ply)},${y(0)}`, `${x(known[0].ply)},${y(0)}`];
     return svg("polygon", { class: name, points: [...top, ...ends].join(" ") });
   };

@@ -47,25 +47,24 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     const lost = slip ? formatNumber(slip.lost) : "";
     const name = edgeName(game, edge);
     const note = line.comments?.[index + 1];
-    const words = { number: index + 1, name: nameOf(player), edge: name, closed: closed.length, lost };
     const button = html(
       "button",
       {
         class: shown && index < record.at ? "" : "later",
         "aria-current": shown && index === record.at - 1 ? "true" : null,
-        "aria-label": t("moves.label", words),
         title: note,
         "data-testid": shown ? `move-${index + 1}` : null,
         onclick: () => onMove(index + 1, pathAt(places)),
       },
       html("span", { class: "ply" }, String(index + 1)),
       sideSign(player, 11),
+      html("span", { class: "visually-hidden" }, nameOf(player)),
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
       slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
       note ? noteOf(note) : null,
     );
-    return html("li", {}, button);
+    return html("li", { class: `by-${player}` }, button);
   }
 
   const noteOf = (text) => html("span", { class: "note", dir: "auto", "aria-hidden": "true" }, text);

@@ -53,5 +53,5 @@ function chancesWords({ win, draw, lose }, { player }, nameOf) {
 }
 
 export function percent(share) {
-  return `${Math.round(100 * share)} %`;
+  return t("percent", { n: Math.round(100 * share) });
 }

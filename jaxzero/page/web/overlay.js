@@ -1,7 +1,7 @@
 /** Drawings of the analysis on the board: losses of edges, chains, a line, a hint. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, edgeLine, endsOf, middleOf, UNIT } from "./geometry.js";
+import { centreOf, endsOf, middleOf, UNIT } from "./geometry.js";
 import { boxesBeside, replay } from "./rules.js";
 
 const STEPS = [0.1, 0.75, 1.5, 3]; // boxes of margin lost where the next colour begins
@@ -20,15 +20,16 @@ export function formatLost(lost) {
 /** Draw the loss of each edge as a colour and a number. */
 export function drawCosts(layer, board, edges) {
   layer.replaceChildren(
-    ...edges.map((edge) => drawCost(board, edge)),
+    ...edges.map(({ edge, lost }) => openLine(board, edge, `cost ${costClass(lost)}`)),
     ...edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)),
   );
 }
 
-function drawCost(board, edge) {
-  const [x1, y1, x2, y2] = endsOf(board, edge.edge);
-  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)]; // the gap at the dots shows that the edge is not drawn
-  return svg("line", { x1: x1 + dx, y1: y1 + dy, x2: x2 - dx, y2: y2 - dy, class: `cost ${costClass(edge.lost)}` });
+/** Return a line along an edge that is not drawn: it ends before the dots. */
+function openLine(board, edge, style) {
+  const [x1, y1, x2, y2] = endsOf(board, edge);
+  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)];
+  return svg("line", { x1: x1 + dx, y1: y1 + dy, x2: x2 - dx, y2: y2 - dy, class: style });
 }
 
 function drawNumber(board, edge) {
@@ -77,7 +78,7 @@ export function drawLine(layer, game, line) {
     ...shown.flatMap((ply, index) => {
       const [x, y] = middleOf(game, ply.edge);
       return [
-        edgeLine(game, ply.edge, { class: `ghost side-${ply.player}` }),
+        openLine(game, ply.edge, `ghost side-${ply.player}`),
         svg(
           "g",
           { class: `ghost-number side-${ply.player}`, transform: `translate(${x} ${y})` },
@@ -93,7 +94,7 @@ export function drawLine(layer, game, line) {
 export function drawHint(layer, board, edge, player) {
   const [x, y] = middleOf(board, edge);
   layer.replaceChildren(
-    edgeLine(board, edge, { class: `hint side-${player}` }),
+    openLine(board, edge, `hint side-${player}`),
     svg("circle", { cx: x, cy: y, r: UNIT * 0.2, class: "hint-spot" }),
     sideSign(player, 26, [x, y]),
   );

@@ -41,6 +41,17 @@ export function seatsOf({ mode, starts, levels, adapts }) {
   return personFirst ? [PERSON, opponent] : [opponent, PERSON];
 }
 
+/** Return how a game ended before its last edge, as records name it, or "". */
+export function resultOf({ flagged, resigned }) {
+  return flagged === undefined ? "" : `${["first", "second"][flagged]} ${resigned ? "resigned" : "timed out"}`;
+}
+
+/** Return the fields of a table for a result as `resultOf` returns it; none for another text. */
+export function endOf(result) {
+  const [, side, how] = /^(first|second) (resigned|timed out)$/.exec(result) ?? [];
+  return side ? { flagged: Number(side === "second"), resigned: how === "resigned" } : {};
+}
+
 export function levelName(id) {
   return hasText(`level.${id}`) ? t(`level.${id}`) : id;
 }

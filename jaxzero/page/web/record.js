@@ -9,6 +9,8 @@
 
 import { isPossible, replay } from "./rules.js";
 
+export const MAX_NAME = 100; // letters, as in the fields of the names
+
 /** Return a text that identifies a game by its size, start and moves. */
 export function keyOf({ rows, cols, start, moves }) {
   return [rows, cols, start, moves].join("|");
@@ -193,20 +195,25 @@ function fromText(text) {
 
 /**
  * Return a game and the ply to show as the fragment of an address: g=5x5.START.MOVES.PLY. START and MOVES hold one byte for
- * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown.
+ * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown. Both names and the result
+ * follow, if there are any: &name=Ann&name=Ben&result=first+resigned.
  */
-export function toFragment(game, at) {
-  return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}${at < game.moves.length ? `.${at}` : ""}`;
+export function toFragment(game, at, names = [], result = "") {
+  const more = [...(names.some(Boolean) ? names.map((name) => ["name", name]) : []), ...(result ? [["result", result]] : [])];
+  const text = `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}${at < game.moves.length ? `.${at}` : ""}`;
+  return more.length ? `${text}&${new URLSearchParams(more)}` : text;
 }
 
-/** Return the game in a fragment and the ply to show, {game, at}, or null if it holds no possible game. */
+/** Return the game in a fragment, the ply to show, the names and the result, or null if it holds no possible game. */
 export function fromFragment(fragment) {
-  const [size, start = "", moves = "", at] = fragment.replace(/^#?g=/, "").split(".");
+  const fields = new URLSearchParams(fragment);
+  const [size, start = "", moves = "", at] = fields.get("g").split(".");
+  const names = fields.getAll("name").slice(0, 2).map((name) => name.slice(0, MAX_NAME));
   const [rows, cols] = size.split("x").map(Number);
   try {
     const game = { rows, cols, start: fromText(start), moves: fromText(moves) };
     const ply = /^\d+$/.test(at) ? Math.min(at, game.moves.length) : game.moves.length;
-    return isPossible(game) ? { game, at: ply } : null;
+    return isPossible(game) ? { game, at: ply, names, result: fields.get("result") } : null;
   } catch {
     return null; // the text is damaged
   }

@@ -14,7 +14,8 @@ const EFFORT = { simulations: 64 };
 const KEPT = "jaxzero-review"; // the key of the last complete review in the storage of this tab
 const REST = 500; // ms without a change before the request
 
-export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed, seats }) {
+/** Create the review. `isWanted()` returns whether to ask the server, `isShown()` whether the panel is on the screen. */
+export function createReview({ record, notice, isWanted, isShown, nameOf, onNews, onMove, onComment, onReviewed, seats }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
@@ -29,12 +30,12 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   function refresh() {
     const { game } = record;
     const known = reviewed && keyOf(reviewed) === keyOf(game);
-    if (isShown() && !known && !record.inVariation) {
+    if (isWanted() && !known && !record.inVariation) {
       stop();
       reviewed = game;
       lines = keptLines(game) ?? [];
       complete = lines.length > 0;
-      if (game.moves.length && !complete) ask(game);
+      if (!complete) ask(game); // of an empty game too: the server prepares itself
     }
     render();
   }
@@ -49,6 +50,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
       complete = !mine.signal.aborted;
       if (!complete) return;
       keepLines(game, lines);
+      onNews();
       onReviewed(accuracyOf(lines), allSlips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
@@ -102,6 +104,11 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     return own.length || !complete ? own : allSlips();
   }
 
+  /** Return the number of mistakes of persons, or null while it is not known. */
+  function slipCount() {
+    return complete ? allSlips().filter(({ player }) => seats()[player].kind === "person").length : null;
+  }
+
   function jump() {
     const later = mistakes().find(({ ply }) => ply + 1 > record.at) ?? mistakes()[0];
     if (!later) return;
@@ -132,7 +139,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
 
   function renderWords() {
     const plies = reviewed?.moves.length ?? 0;
-    find("#review-state").textContent = controller && plies ? progressWords(plies) : "";
+    find("#review-state").textContent = controller ? progressWords(plies) : "";
     find("#review-summary").textContent = plies ? summary() : "";
     replaceChanged(find("#mistakes"), mistakeRows());
     find("#next-mistake").disabled = !mistakes().length;
@@ -141,7 +148,8 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
 
   /** Say how far the review is, and how long it still takes if it goes on as until now. */
   function progressWords(plies) {
-    if (waited !== null) return waitWords(waited);
+    if (waited !== null) return t("review.preparing", { wait: waitWords(waited) });
+    if (!plies) return "";
     const seen = lines.filter(Boolean).length;
     const seconds = Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
     return t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds });
@@ -172,7 +180,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   }
 
   new ResizeObserver(() => isShown() && render()).observe(graph);
-  return { refresh, stop, render, jump, noteWords, better, slips };
+  return { refresh, stop, render, jump, noteWords, better, slips, slipCount };
 }
 
 function keepLines(game, lines) {

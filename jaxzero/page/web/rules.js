@@ -65,6 +65,16 @@ function openSides(board, drawn, box) {
   return sidesOf(board, box).filter((edge) => !drawn[edge]);
 }
 
+/** Return how many sides of a box are drawn. */
+export function drawnSides(board, drawn, box) {
+  return 4 - openSides(board, drawn, box).length;
+}
+
+/** Return whether an edge would be the third side of a box. */
+export function thirdSide(board, drawn, edge) {
+  return boxesBeside(board, edge).some((box) => drawnSides(board, drawn, box) === 2);
+}
+
 /** Return the boxes that drawing an edge closes. */
 export function closedBy(board, drawn, edge) {
   return boxesBeside(board, edge).filter((box) => {

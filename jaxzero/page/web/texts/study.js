@@ -13,6 +13,7 @@ export const STUDY = {
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
   "review.running": ["{at} of {all} …", "{at} / {all}……"],
   "review.left": ["{at} of {all}, about {seconds} s left", "{at} / {all}，约剩 {seconds} 秒"],
+  "review.preparing": ["The solver gets ready. {wait}", "求解器准备中。{wait}"],
   "warming": ["Please wait … {seconds} s of about {usual}", "请稍候……{seconds} 秒，共约 {usual} 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
@@ -98,7 +99,6 @@ export const STUDY = {
   "analysis.legend": ["What the marks mean", "标记的含义"],
   "analysis.every": ["All edges", "所有边"],
   "analysis.line": ["Best line", "最佳变化"],
-  "analysis.lineLabel": ["Move {number} of the line: {edge}", "变化第 {number} 步：{edge}"],
   "analysis.chains": ["Chains", "链"],
   "analysis.control.mover": [
     "Control: the side to move decides who opens the first long chain.",

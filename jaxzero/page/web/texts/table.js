@@ -8,7 +8,7 @@ export const boxes = counted("box", "boxes");
 export const edges = counted("safe edge", "safe edges");
 
 export const TABLE = {
-  title: ["Dots and Boxes", "点格棋"],
+  percent: ["{n}\u00a0%", "{n}%"],
   skip: ["Skip to the board", "跳到棋盘"],
   close: ["Close", "关闭"],
   "nav.label": ["Pages", "页面"],
@@ -21,7 +21,7 @@ export const TABLE = {
   "language.label": ["Switch to Chinese: 中文", "切换到英文：English"],
 
   "notice.retry": ["Try again", "重试"],
-  "aside.text": ["Your game was set aside.", "您的对局已收起。"],
+  "aside.text": ["Your game is in My games.", "您的对局已存入“我的对局”。"],
   "aside.back": ["Back to my game", "回到我的对局"],
   "error.network": ["The server does not answer. Your game is safe here.", "服务器没有回应。您的对局仍保存在本页。"],
   "error.server": ["The server is busy or has failed. Your game is safe here.", "服务器繁忙或出错。您的对局仍保存在本页。"],
@@ -41,6 +41,12 @@ export const TABLE = {
   "edge.vertical": ["vertical edge row {row}, column {col}", "竖边 第 {row} 行 第 {col} 列"],
   "edge.drawn": ["{place}, drawn", "{place}，已画"],
   "edge.open": ["{place}, not drawn", "{place}，未画"],
+  "edge.closes": [({ place, n }) => `${place}, closes ${n === 1 ? "a box" : `${n} boxes`}`, "{place}，占 {n} 格"],
+  "edge.third": ["{place}, third side", "{place}，第三条边"],
+  "boxes.label": ["Boxes", "格子"],
+  "box.of": ["box row {row}, column {col}: {owner}", "格 第 {row} 行 第 {col} 列：{owner}"],
+  "box.open": [({ sides }) => `${sides} of 4 sides`, "四边已画 {sides} 条"],
+  "box.nobody": ["nobody", "无主"],
   "live.move": [
     ({ name, place, closed }) => `${name}: ${place}${closed ? `, closes ${boxes(closed)}` : ""}`,
     ({ name, place, closed }) => `${name}：${place}${closed ? `，占 ${closed} 格` : ""}`,
@@ -51,6 +57,7 @@ export const TABLE = {
   "name.first": ["First player", "先手"],
   "name.second": ["Second player", "后手"],
   "name.engine": ["Computer", "电脑"],
+  "name.level": ["Computer ({level})", "电脑（{level}）"],
   "level.0": ["Beginner", "入门"],
   "level.1": ["Novice", "新手"],
   "level.2": ["Casual", "休闲"],
@@ -103,19 +110,33 @@ export const TABLE = {
 
   "games.open": ["My games", "我的对局"],
   "games.title": ["My last games", "我最近的对局"],
-  "games.note": ["The last hundred games that ended here, and unfinished ones. They stay on this machine; Load reads an exported file.", "在此下完的最近一百局和未完的对局，只保存在本机；“载入”可读取导出的文件。"],
-  "games.none": ["No game has ended yet.", "尚无下完的对局。"],
+  "games.note": ["The last hundred games. They stay on this machine; Load reads an exported file.", "最近的一百局，只保存在本机；“载入”可读取导出的文件。"],
+  "games.none": ["No game yet.", "尚无对局。"],
   "games.unfinished": ["(unfinished)", "（未完）"],
   "games.imported": ["Games added: {n}", "已导入对局：{n}"],
   "games.time": ["(time)", "（超时）"],
   "games.resigned": ["(resigned)", "（认输）"],
   "games.accuracy": ["{n} % lost less than half a box", "{n}% 损失不到半格"],
+  "games.damaged": ["Stored games that cannot be shown: {n}. They are kept apart.", "无法显示的已存对局：{n}，已另行保存。"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
+  forget: ["Delete", "删除"],
+  "forget.title": ["Delete?", "删除？"],
+  "forget.text": ["{what}: this cannot be undone.", "{what}：无法撤销。"],
+  "forget.legend": ["Delete from this browser", "从此浏览器删除"],
+  "forget.game": ["Delete this game", "删除此局"],
+  "forget.games": ["All games", "全部对局"],
+  "forget.rating": ["Rating", "等级分"],
+  "forget.streak": ["Problems in a row", "连续答对数"],
+  "forget.all": ["All data", "全部数据"],
+
+  "end.again": ["Again", "再来一局"],
   "end.harder": ["A harder one?", "来个更难的？"],
   "end.easier": ["An easier one?", "来个容易的？"],
   "end.review": ["See the mistakes", "看看失误"],
+  "end.mistakes": [({ n }) => `See your ${n} ${n === 1 ? "mistake" : "mistakes"}`, "看看您的 {n} 个失误"],
+  "end.none": ["See the game: no mistake", "看看对局：没有失误"],
 
   resign: ["Resign", "认输"],
   "resign.title": ["Resign this game?", "认输？"],
@@ -164,10 +185,6 @@ export const TABLE = {
   "moves.title": ["Moves", "着法"],
   "moves.remove": ["Delete", "删除"],
   "moves.comment": ["Comment on this position", "为此局面写注释"],
-  "moves.label": [
-    ({ number, name, edge, closed, lost }) => `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${lost} of the margin` : ""}`,
-    ({ number, name, edge, closed, lost }) => `第 ${number} 步，${name}：${edge}${closed ? `，占 ${closed} 格` : ""}${lost ? `，净胜少 ${lost}` : ""}`,
-  ],
 
   "settings.title": ["Settings", "设置"],
   "settings.teaching": ["Teaching mode", "教学模式"],
