@@ -129,11 +129,11 @@ def test_every_view_opens_at_its_top_with_a_title_and_text_of_its_size(
 
 def test_coordinates_are_faint_until_a_name_is_on_the_screen(open_page):
     page = open_page()
-    opacity = "() => getComputedStyle(document.querySelector('.coordinates text')).opacity"
-    assert float(page.evaluate(opacity)) < 0.5
+    number = page.locator("#board-host .coordinates text").first
+    expect(number).to_have_css("opacity", "0.4")
     for button in ("hint", "analysis", "nav-review"):
         page.get_by_test_id(button).click()
-        page.wait_for_function(f"({opacity})() === '1'")
+        expect(number).to_have_css("opacity", "1")
         if button == "analysis":
             page.get_by_test_id("analysis").click()
 
