@@ -58,6 +58,7 @@ class EdgeFacts:
     value: float | None = None
     lost: float | None = None  # boxes worse than the best edge
     exact: bool = False  # value and lost are proven
+    bound: bool = False  # proven: value is at most this, lost at least this
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,10 @@ def best_edges(found: Analysis) -> list[int]:
     chain_of = {edge: chain.boxes for chain in chains for edge in chain.edges}
     ranked = sorted(
         found.edges,
-        key=lambda one: (one.edge != found.best, one.lost, -(one.visits or 0), -(one.prior or 0.0)),
+        key=lambda one: (
+            *(one.edge != found.best, one.lost, one.bound),
+            *(-(one.visits or 0), -(one.prior or 0.0)),
+        ),
     )
     listed: dict[tuple, int] = {}
     for one in ranked:
@@ -350,9 +354,12 @@ def _with_bounds(
 
     def bounded(one: EdgeFacts) -> EdgeFacts:
         worth, exact = float(upper[one.edge]), bool(lower[one.edge] == upper[one.edge])
-        if not exact and one.value is not None:
+        if one.bound:  # known before
             worth = min(one.value, worth)
-        return replace(one, value=worth, lost=value - worth, exact=exact)
+        bound = not exact and worth < value
+        if not exact and not bound and one.value is not None:
+            worth = min(one.value, worth)
+        return replace(one, value=worth, lost=value - worth, exact=exact, bound=bound)
 
     edges = tuple(one if one.exact else bounded(one) for one in known.edges)
     best = [one.edge for one in edges if one.exact and one.lost == 0]
