@@ -21,7 +21,6 @@ from jaxzero.host.memory import cores
 from jaxzero.network.network import Agent
 from jaxzero.play.looking import (
     exact_line,
-    expected_owners,
     line_of_play,
     look_at,
     moves_of,
@@ -85,7 +84,6 @@ class Analysis:
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
     lines: tuple[tuple[int, ...], ...] = ()  # `line`, then lines after the next best edges
-    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; all None if unknown
     bounds: tuple[int, int] | None = None  # proven bounds of the value; equal when it is proven
 
     @property
@@ -165,10 +163,6 @@ def stages(
             return exact_line(board, drawn, (edge,))
         return line_of_play(agent, drawn, edge)
 
-    @cache
-    def owners_after(line: tuple[int, ...]) -> tuple[int | None, ...]:
-        return expected_owners(agent, drawn, line)
-
     def with_line(found: Analysis) -> Analysis:
         worse = found.best is not None and (values is not None or found.line == (found.best,))
         return replace(found, line=line_from(found.best)) if worse else found
@@ -177,12 +171,7 @@ def stages(
         found = with_line(found)
         if found.best is None:
             return found
-        others = tuple(map(line_from, best_edges(found)[1:]))
-        owners = owners_after(found.line)
-        low, high = found.bounds or (-board.num_boxes, board.num_boxes)
-        if not low <= owners.count(0) - owners.count(1) <= high:
-            owners = (None,) * board.num_boxes  # the network's play contradicts a proof
-        return replace(found, lines=(found.line, *others), owners=owners)
+        return replace(found, lines=(found.line, *map(line_from, best_edges(found)[1:])))
 
     yield proven(found) if values is None else with_lines(proven(found))
     found = by_network(agent, found, drawn, ahead)
@@ -248,8 +237,7 @@ def by_structure(board: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
     edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
     chains = tuple(_chains(board, drawn, found))
     safe, declined = int(found.safe.sum()), int(found.declined)
-    unknown = (None,) * board.num_boxes
-    return Analysis("structure", edges, chains, safe, declined, owners=unknown)
+    return Analysis("structure", edges, chains, safe, declined)
 
 
 def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> Analysis:

@@ -114,7 +114,6 @@ def to_json(found: Analysis) -> dict[str, Any]:
         ],
         "line": list(found.line),
         "lines": lines,
-        "owners": list(found.owners),
         "exact": exact,
         "structure": {"chains": chains, "safe": found.safe, "long": long, "control": control},
     }

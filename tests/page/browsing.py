@@ -107,6 +107,11 @@ def draw(page, edge):
         page.locator(drawn).wait_for()
 
 
+def wait_for_review(page):
+    """Wait until the whole game shown in the review is reviewed."""
+    page.locator("#review-state:empty").wait_for(state="attached")
+
+
 def scores(page):
     return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
 

@@ -77,7 +77,6 @@ def analyses(
         "best": best_edge(game),
         "line": draw_turn(game, best_edge).moves,
         "lines": tuple((int(edge),) for edge in sorted(lost, key=lost.get)[:3]),
-        "owners": tuple(0 if open_ else None for open_ in count_sides(board, drawn)[:-1] < 4),
     }
     stages = [("structure", 0), ("policy", 1), ("search", 64), ("search", 256), ("exact", 256)]
     for stage, simulations in stages if len(lost) < 13 else stages[:-1]:

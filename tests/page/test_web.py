@@ -21,6 +21,7 @@ from browsing import (
     set_switch,
     start_game,
     to_play,
+    wait_for_review,
 )
 
 
@@ -128,6 +129,8 @@ def test_a_game_is_reviewed_varied_and_shared(open_page):
     page.locator("#board-host .hint-spot").wait_for(state="attached")  # the better edge
     current = page.locator('#moves [aria-current="true"]')
     assert current.locator(".slip").count() == 1
+    page.get_by_test_id("mistake-4").click()  # in the table of mistakes
+    expect(current).to_have_attribute("data-testid", "move-4")
     page.get_by_test_id("first").click()
     assert drawn_edges(page) == 0
     page.get_by_test_id("move-2").click()
@@ -253,7 +256,7 @@ def test_every_view_fits_and_is_accessible(
             page.locator("#board-host .cost").first.wait_for(state="attached")
         if view == "review":
             load(page, GAME | {"variations": [{"at": 1, "moves": [3, 4]}]})
-            page.get_by_test_id("accuracy").wait_for()
+            wait_for_review(page)
         if view == "practise":
             page.get_by_test_id("edge-2").click()
             page.locator("[data-testid=practice-answer] p").first.wait_for()

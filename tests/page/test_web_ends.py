@@ -106,7 +106,7 @@ def test_exercises_of_a_running_review_are_mistakes_of_persons(open_page):
         const game = { rows: 2, cols: 2, start: [], moves: [0, 11] };
         const rest = { moves: [] };
         const line = (ply) => JSON.stringify({ ply, player: ply, lost: 2, mistake: true, best: 5,
-            margin: 0, phase: "endgame", exact: true }) + "\\n";
+            margin: 0, exact: true }) + "\\n";
         const body = new ReadableStream({ start(stream) {
             const send = (text) => stream.enqueue(new TextEncoder().encode(text));
             window.goOn = () => (send(line(0)), stream.close());
@@ -127,18 +127,6 @@ def test_exercises_of_a_running_review_are_mistakes_of_persons(open_page):
     }"""
     person, engine = {"kind": "person"}, {"kind": "engine", "level": "1"}
     assert page.evaluate(judged, [person, engine]) == [0, 1]
-
-
-def test_a_format_that_cannot_hold_a_game_is_named_until_another_holds_it(open_page):
-    page = open_page("review", locale="zh-CN")
-    load(page, GAME)
-    page.get_by_test_id("format").select_option("ccgc")
-    page.get_by_test_id("save").click()
-    expect(page.get_by_test_id("notice")).to_contain_text("CCGC 只能保存")
-    page.get_by_test_id("format").select_option("json")
-    with page.expect_download():
-        page.get_by_test_id("save").click()
-    expect(page.get_by_test_id("notice")).to_be_hidden()
 
 
 def test_a_save_that_failed_is_not_made_later(open_page):
@@ -261,7 +249,7 @@ def test_an_estimate_is_called_one(open_page):
     page = open_page("review")
     line = {"ply": 3, "player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True}
     for exact, words in ((False, "about 2 boxes"), (True, "lost 2 boxes")):
-        body = json.dumps(line | {"exact": exact, "phase": "middle"}) + "\n"
+        body = json.dumps(line | {"exact": exact}) + "\n"
         page.unroute("**/api/review")
         page.route("**/api/review", partial(answer, body))
         page.evaluate("sessionStorage.removeItem('jaxzero-review')")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 from browsing import draw, load, set_switch, start_game
 
@@ -100,34 +99,3 @@ def test_a_picture_can_be_a_png(open_page):
     page_colour, edge, box = found
     assert page_colour == [255, 255, 255, 255]
     assert edge == [0x33, 0x40, 0x4F, 255] and box == [0xFC, 0xE5, 0xC6, 255]
-
-
-def test_a_game_is_saved_as_an_animation_that_an_image_plays(open_page):
-    page = open_page("review")
-    load(page, WIDE)
-    page.get_by_test_id("first").click()
-    text = saved(page, "animation").read_text()
-    seen = opened(page, text).evaluate(
-        """() => {
-            const svg = document.querySelector("body > svg");
-            svg.pauseAnimations();
-            const lines = () => [...svg.querySelectorAll("line:has(animate)")].filter(isSeen);
-            const isSeen = (part) => getComputedStyle(part).opacity === "1";
-            const boxes = () => [...svg.querySelectorAll("g:has(> animate)")].filter(isSeen);
-            const colours = () => lines().map((line) => getComputedStyle(line).stroke);
-            return [0.1, 0.8, 1.5, 2.9, 3.6, 7, 7.3].map((time) => {
-                svg.setCurrentTime(time);
-                const newest = colours().filter((colour) => colour !== "rgb(51, 64, 79)");
-                return [lines().length, boxes().length, newest.join()];
-            });
-        }"""
-    )
-    blue, brown = "rgb(29, 111, 196)", "rgb(184, 87, 10)"
-    assert seen == [
-        *([0, 0, ""], [1, 0, blue], [2, 0, brown], [4, 1, brown], [5, 1, brown], [5, 1, ""]),
-        [0, 0, ""],  # the animation begins again
-    ]
-    image = opened(page, f'<img src="data:image/svg+xml,{quote(text)}">').locator("img")
-    early = image.screenshot()
-    page.wait_for_timeout(1000)
-    assert image.screenshot() != early

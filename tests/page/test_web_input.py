@@ -230,6 +230,5 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
     if view == "play":
         page.get_by_test_id("move-1").click()
         draw(page, 3)
-        page.get_by_test_id("promote-variation").click()
         page.evaluate(PASTE, [text, "body"])  # the link that the address already has
         expect(moves(page)).to_have_count(len(GAME["moves"]))

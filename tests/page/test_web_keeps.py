@@ -239,7 +239,7 @@ def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):
     other.goto(page.url)
     play_a_turn(other, 20)
     second = moves(other).first.inner_text()
-    set_switch(other, "confirm")  # a setting that all tabs share
+    set_switch(other, "sound")  # a setting that all tabs share
     reload(page)
     assert moves(page).first.inner_text() == first != second
     for tab in (page, other):  # each sets its game aside

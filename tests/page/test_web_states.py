@@ -18,6 +18,7 @@ from browsing import (
     start_game,
     stop_time,
     to_play,
+    wait_for_review,
 )
 
 
@@ -103,15 +104,11 @@ def test_mistakes_of_the_computer_alone_are_no_exercises(open_page):
     expect(page.get_by_test_id("practise-games")).to_be_disabled()
 
 
-def test_new_players_at_an_earlier_move_keep_comments_and_offer_the_rest_back(open_page):
+def test_new_players_at_an_earlier_move_offer_the_rest_back(open_page):
     page = open_page()
     look_back(page)
-    page.get_by_test_id("comment").fill("quiet")
-    to_play(page)
-    begin(page, by="seats")
+    begin(page, "mode-people", by="play-here")
     expect(moves(page)).to_have_count(1)
-    page.get_by_test_id("nav-review").click()
-    expect(page.get_by_test_id("comment")).to_have_value("quiet")
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(3)
 
@@ -368,11 +365,11 @@ def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):
         load(page, GAME)
     plies = [json.loads(line).get("ply") for line in response.value.text().splitlines()]
     assert plies == [5, 4, 3, 2, 1, 0, None]
-    page.get_by_test_id("accuracy").wait_for()
+    wait_for_review(page)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.reload()
-    page.get_by_test_id("accuracy").wait_for()
+    wait_for_review(page)
     assert not any(url.endswith("api/review") for url in asked)
     expect(page.locator("#moves .slip")).to_have_count(1)
 
@@ -389,7 +386,7 @@ def test_exercises_grow_with_the_review(open_page):
     page = open_page("review")
     lines = [
         {"ply": ply, "player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True}
-        | {"exact": True, "phase": "middle"}
+        | {"exact": True}
         for ply in (4, 2)
     ]
     page.evaluate(
@@ -429,7 +426,7 @@ def test_names_keep_their_place_in_sentences_that_run_the_other_way(open_page):
     name = "\N{HEBREW LETTER ALEF}\N{HEBREW LETTER BET}"
     load(page, GAME | {"moves": [*GAME["moves"], 4, 9, 5, 10, 8, 3, 1], "names": [name, "Ben"]})
     isolated = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
-    for place in ("#review-summary", ".accuracy", "#status"):
+    for place in ("#review-summary", "#status"):
         expect(page.locator(place)).to_contain_text(isolated)
     expect(page.get_by_test_id("name-0")).to_have_value(name)
     with page.expect_request("**/api/write") as asked:

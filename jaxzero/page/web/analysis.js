@@ -5,7 +5,7 @@ import { api, isAbort } from "./api.js";
 import { find, refill } from "./dom.js";
 import { t } from "./i18n.js";
 import { percent } from "./outcome.js";
-import { clear, drawChains, drawCosts, drawHint, drawLine, drawOwners, formatLost } from "./overlay.js";
+import { clear, drawChains, drawCosts, drawHint, drawLine, formatLost } from "./overlay.js";
 import { edgeName } from "./rules.js";
 import { settings } from "./settings.js";
 
@@ -115,7 +115,6 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     const { game, position } = record;
     if (isShown() && latest) {
       if (settings.chainsShown) drawChains(layers.under, game, position.drawn, latest.structure?.chains ?? []);
-      if (settings.ownersShown) drawOwners(layers.owners, game, latest.owners ?? [], position.player);
       drawCosts(layers.costs, game, markedEdges(latest, settings.everyEdge));
     }
     const mark = hinted === null ? better() : { edge: hinted, player: position.player };

@@ -1,8 +1,8 @@
 /** The panel of the analysis: the expected result, the best lines, chains and control, the legend. */
 
-import { html, sideSign, svg } from "./dom.js";
+import { html, sideSign } from "./dom.js";
 import { t, waitWords } from "./i18n.js";
-import { distributionChart, formatNumber, marginWords, outcomeOf } from "./outcome.js";
+import { formatNumber, marginWords, outcomeOf } from "./outcome.js";
 import { edgeName, NOBODY, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
@@ -25,7 +25,7 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
     Number.isInteger(latest.preparing) && words("muted", waitWords(latest.preparing)),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
-    outcome?.final.length > 1 ? distributionChart(outcome.final, nameOf) : null, // one bar says no more than the words
+    outcome?.chances && words("muted", outcome.chances),
     reachWords(latest, position, busy),
     bestLines(),
     structureFacts(latest.structure, game, position),
@@ -118,13 +118,7 @@ function lesson(name, text) {
 let isLegendOpen = false; // kept here because every line of the analysis rebuilds the panel
 
 function legend() {
-  const sample = (kind) =>
-    html(
-      "a",
-      { href: `#lesson-${LESSONS[kind]}` },
-      svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
-      `${t(`class.${kind}`)}: ${t(`class.${kind}.note`)}`,
-    );
+  const kindOf = (kind) => lesson(kind, `${t(`class.${kind}`)}: ${t(`class.${kind}.note`)}`);
   const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
   const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // STEPS of overlay.js, rounded
   return html(
@@ -133,9 +127,8 @@ function legend() {
     html("summary", { id: "legend" }, t("analysis.legend")),
     html("div", {}, t("analysis.colours")),
     html("div", { class: "legend" }, steps.map(step)),
-    html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),
+    html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(kindOf)),
     html("div", {}, t("analysis.guess")),
-    html("div", {}, t("analysis.thick")),
   );
 }
 
@@ -146,7 +139,7 @@ function switches(onSwitch) {
   };
   const one = (name, label) =>
     html("button", { id: `switch-${name}`, class: "small", "aria-pressed": String(settings[name]), onclick: flip(name) }, t(label));
-  const all = { everyEdge: "analysis.every", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
+  const all = { everyEdge: "analysis.every", chainsShown: "analysis.chains" };
   return html("div", { class: "row" }, Object.entries(all).map(([name, label]) => one(name, label)));
 }
 

@@ -19,7 +19,7 @@ import { setLevels } from "./rating.js";
 import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
 import { lastTurn, replay } from "./rules.js";
-import { applyTheme, remember, settings } from "./settings.js";
+import { remember, settings } from "./settings.js";
 import { sound } from "./sound.js";
 import { createStatus, showTools } from "./status.js";
 import { createEditor, createTables } from "./tables.js";
@@ -70,11 +70,11 @@ const files = createFiles({
   onLoad: (game, names) => tables.showLoaded(game, names),
 });
 
-function press(edge, byTouch) {
+function press(edge, mayMiss) {
   if (editor.isOn()) editor.toggle(edge);
   else if (practice.isOn()) practice.press(edge);
   else if (isReview()) record.position.drawn[edge] || record.play([edge], !continuesGame());
-  else play.press(edge, byTouch);
+  else play.press(edge, mayMiss);
 }
 
 /** Draw the edges of a line as a variation. */
@@ -116,7 +116,7 @@ function showPosition(reason) {
   practice.refresh();
   clock.look(reason === "play" ? turnEnded(record.position) : null);
   showState(reason === "play");
-  files.showNames();
+  files.show();
   analysis.refresh();
   review.refresh();
   if (reason !== "view") tables.keep(); // showing a view must not replace the stored game of another tab
@@ -245,7 +245,7 @@ function showLanguage() {
   play.unmark(); // a warning is in the other language
   translate();
   notice.render();
-  files.showFormats();
+  files.show();
   if (view === "learn") learning.render();
   showState();
   review.render();
@@ -293,7 +293,7 @@ const actions = {
   unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  players: () => record.position.over || openNewGame((setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
+  playOn: () => openNewGame(tables.startHere, setupHere(play.table.seats, record.position.player)),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),
@@ -304,7 +304,6 @@ const actions = {
   otherLevel: () => tables.startOtherLevel(),
   games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips)),
   practise: () => practice.start(review.slips),
-  promote: () => (play.unrate(), record.promote()), // nobody played these moves against a level
   edit,
   settings: () => openSettings(info, changeSetting),
   language: switchLanguage,
@@ -324,7 +323,6 @@ function listen() {
 }
 
 history.scrollRestoration = "manual"; // every page begins at its top
-applyTheme();
 placeIcons();
 tables.restore();
 record.onChange(showPosition);

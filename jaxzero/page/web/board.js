@@ -8,6 +8,7 @@ import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
 const AT_DOT = 16; // units of the picture; a click this close to a dot is ambiguous and draws no edge
 const AT_CENTRE = 18; // the same at the centre of a box
 const HOLD = 450; // ms after which a touch describes an edge instead of drawing it
+const FINGER = 44; // pixels; where edges are closer, a touch can mean another edge
 const STILL = 10; // pixels that the finger may move during HOLD
 const DRAWING = 130; // ms between the edges of one click in the animation
 const SHOWING = 800; // ms for all edges of one click at most
@@ -15,8 +16,8 @@ const SHOWING = 800; // ms for all edges of one click at most
 /**
  * Put a board into an element.
  *
- * `onEdge(edge, byTouch)` is called for a click, a touch, Enter or Space on any edge. `onFocus(edge)` is called when an edge
- * gets the focus or the pointer, and with null when it loses them. `onHold(edge)` is called when a finger stays on an edge.
+ * `onEdge(edge, mayMiss)` is called for a click, a touch, Enter or Space on any edge; `mayMiss` tells that a finger has touched
+ * a board with small boxes. `onFocus(edge)` is called when an edge gets the focus or the pointer, and with null when it loses them. `onHold(edge)` is called when a finger stays on an edge.
  * `arrowsStep()` returns whether the arrow keys belong to the page; a board with keyboard focus keeps them.
  * `prefix` keeps the names of two boards on one page apart.
  */
@@ -37,7 +38,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     edges = Array.from({ length: edgeCount(size) }, (_, edge) => makeEdge(edge));
     layers = {
       under: svg("g", { class: "under" }), // below the edges
-      owners: svg("g", { class: "under owners" }),
       costs: svg("g", { class: "overlay" }),
       marks: svg("g", { class: "overlay" }),
     };
@@ -47,7 +47,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
       stripes(),
       svg("g", {}, boxes),
       layers.under,
-      layers.owners,
       svg("g", {}, edges),
       layers.costs,
       svg("g", { class: "dots" }, dotsOf(size)),
@@ -143,7 +142,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   function press(edge, byTouch) {
     if (hold?.read) return;
     makeCurrent(edge);
-    onEdge(edge, byTouch);
+    onEdge(edge, byTouch && picture.getScreenCTM().a * UNIT < FINGER);
   }
 
   function makeCurrent(edge) {

@@ -2,7 +2,7 @@
 
 import { button, find, html, icon } from "./dom.js";
 import { t } from "./i18n.js";
-import { applyTheme, remember, settings } from "./settings.js";
+import { remember, settings } from "./settings.js";
 
 /** Return the dialog of the page, filled with a heading, a close button and its parts, and show it. */
 export function openDialog(name, ...parts) {
@@ -56,18 +56,14 @@ export function switchOf(name, on, onChange) {
 export function openSettings(info, onChange) {
   const set = (name) => (value) => {
     remember({ [name]: value });
-    applyTheme();
     onChange(name);
   };
-  const themes = ["system", "light", "dark"].map((value) => [value, t(`settings.theme.${value}`)]);
   const version = info && html("p", { class: "muted" }, t("settings.version", info));
   const body = html(
     "div",
     { class: "dialog-body" },
     switchOf("teaching", settings.teaching, set("teaching")),
-    switchOf("confirm", settings.confirm, set("confirm")),
     switchOf("sound", settings.sound, set("sound")),
-    segments("theme", t("settings.theme"), themes, settings.theme, set("theme")),
     version,
   );
   openDialog("settings", body);

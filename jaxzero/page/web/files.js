@@ -10,21 +10,26 @@ import { toFragment } from "./record.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
 const MAX_ARCHIVE = 5e6; // bytes of exported games
-const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" }; // of the formats that the server writes
+const FORMATS = {
+  json: { ending: "json" },
+  ccgc: { ending: "ccgc.json", holds: ({ rows, cols, start }) => rows === 5 && cols === 5 && !start.length },
+  text: { ending: "txt", holds: ({ start }) => !start.length },
+  ...PICTURES,
+}; // by id; the server writes those without `make`
 
 /** Create the file tools. `table` has the names; `nameOf(player)` returns the name of a side. */
 export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
-  /** Name the formats in the language of the page. */
+  /** Offer the formats that can hold the game. */
   function showFormats() {
     const select = find("#format");
     const chosen = select.value;
-    const ids = Object.keys({ ...ENDINGS, ...PICTURES });
-    select.replaceChildren(...ids.map((id) => html("option", { value: id }, t(`format.${id}`))));
-    if (chosen) select.value = chosen;
+    const ids = Object.keys(FORMATS).filter((id) => FORMATS[id].holds?.(record.root) ?? true);
+    select.replaceChildren(...ids.map((id) => html("option", { value: id, selected: id === chosen }, t(`format.${id}`))));
   }
 
-  /** Show the players' names and the title of the game in their fields. */
-  function showNames() {
+  /** Show the formats, and the players' names and the title of the game in their fields. */
+  function show() {
+    showFormats();
     find("h1").textContent = record.root.title || t("title"); // for print
     const texts = { "name-0": table.names[0], "name-1": table.names[1], "game-title": record.root.title };
     for (const [id, text = ""] of Object.entries(texts)) {
@@ -74,7 +79,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     const format = find("#format").value;
     const names = [0, 1].map((player) => table.names[player] || nameOf(player));
     try {
-      await use(await (PICTURES[format]?.make(record) ?? api.write(withLines(record.root), format, names).then(({ text }) => text)), format);
+      await use(await (FORMATS[format].make?.(record) ?? api.write(withLines(record.root), format, names).then(({ text }) => text)), format);
     } catch (error) {
       notice.fail("write", error, null);
     }
@@ -82,10 +87,10 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
 
   function fileName(format) {
     const { rows, cols } = record.game;
-    return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format]}`;
+    return `dots-and-boxes-${rows}x${cols}.${FORMATS[format].ending}`;
   }
 
-  const save = () => write((content, format) => download(content, PICTURES[format]?.type ?? "text/plain", fileName(format)));
+  const save = () => write((content, format) => download(content, FORMATS[format].type ?? "text/plain", fileName(format)));
   const copy = () => write((content) => toClipboard(content, "files.copied", "files.noClipboard"));
 
   async function share() {
@@ -146,7 +151,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   find("#share").addEventListener("click", share);
   acceptDrops();
   acceptPastes();
-  return { showFormats, showNames };
+  return { show };
 }
 
 /** Return a game for the server, without the fields that only the page uses (`joined`, `setUp`). */

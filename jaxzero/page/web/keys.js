@@ -13,7 +13,6 @@ const SHORTCUTS = [
   ["Home / End", "keys.ends", { Home: "first", End: "last" }],
   ["H", "hint", { h: "hint" }],
   ["L", "letMove", { l: "letMove" }],
-  ["O", "players.title", { o: "players" }],
   ["A", "analysis.title", { a: "analysis" }],
   ["M", "review.mistake", { m: "mistake" }],
   ["N", "new.title", { n: "newGame" }],

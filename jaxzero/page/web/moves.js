@@ -1,6 +1,6 @@
 /** The list of moves as a tree: the game, its variations, its comments, and the mistakes that a review found. */
 
-import { find, html, sideSign } from "./dom.js";
+import { find, html, replaceChanged, sideSign } from "./dom.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { costClass } from "./overlay.js";
@@ -15,9 +15,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
 
   function render() {
     const focused = list.contains(document.activeElement);
-    const fresh = html("ol", {}, lineItems(record.root, []));
-    // Do not replace an equal list: replacing a pressed button would lose its click.
-    if (fresh.innerHTML !== list.innerHTML) list.replaceChildren(...fresh.childNodes);
+    replaceChanged(list, lineItems(record.root, []));
     const current = find('[aria-current="true"]', list);
     if (focused) current?.focus();
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;

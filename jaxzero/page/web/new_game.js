@@ -76,7 +76,7 @@ export function openNewGame(onStart, here = null) {
   }
 
   render();
-  const dialog = openDialog(here?.title ?? "new", form);
+  const dialog = openDialog(here ? "here" : "new", form);
 }
 
 /** Return the choice of the rows and columns. */
@@ -111,14 +111,9 @@ function levelSlider(label, levels, seat) {
   return html("div", {}, html("span", { class: "label" }, label, " · ", name), range, html("div", { class: "ends muted", "aria-hidden": "true" }, ends), note);
 }
 
-/**
- * Return the initial choices of the dialog for playing on: the players at the table. In a review, a
- * person plays the side to move against the engine.
- */
-export function setupHere(seats, mover, inReview) {
+/** Return the initial choices of the dialog for playing on: a person plays the side to move against the engine. */
+export function setupHere(seats, mover) {
   const engines = seats.filter(({ kind }) => kind === "engine");
-  const mode = inReview ? "engine" : ["people", "engine", "watch"][engines.length];
-  const person = mode === "engine" && !inReview ? seats.findIndex(({ kind }) => kind === "person") : mover;
   const levels = settings.setup.levels.map((level, number) => engines[number]?.level ?? level);
-  return { mode, starts: person === 1 ? "engine" : "you", levels, adapts: false, title: inReview ? "here" : "players" };
+  return { mode: "engine", starts: mover === 1 ? "engine" : "you", levels, adapts: false };
 }

@@ -1,4 +1,4 @@
-/** Drawings of the analysis on the board: losses of edges, owners of boxes, chains, a line, a hint. */
+/** Drawings of the analysis on the board: losses of edges, chains, a line, a hint. */
 
 import { sideSign, svg } from "./dom.js";
 import { centreOf, edgeLine, endsOf, middleOf, UNIT } from "./geometry.js";
@@ -17,28 +17,18 @@ export function formatLost(lost) {
   return rounded < 0.1 ? "0" : `−${rounded}`;
 }
 
-/** Draw the loss of each edge as a colour and a number. The thickness shows the share of visits. */
+/** Draw the loss of each edge as a colour and a number. */
 export function drawCosts(layer, board, edges) {
-  const visits = Math.max(1, ...edges.map((edge) => edge.visits ?? 0));
   layer.replaceChildren(
-    ...edges.map((edge) => drawCost(board, edge, (edge.visits ?? 0) / visits)),
+    ...edges.map((edge) => drawCost(board, edge)),
     ...edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)),
   );
 }
 
-function drawCost(board, edge, share) {
+function drawCost(board, edge) {
   const [x1, y1, x2, y2] = endsOf(board, edge.edge);
   const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)]; // the gap at the dots shows that the edge is not drawn
-  const line = svg("line", {
-    x1: x1 + dx,
-    y1: y1 + dy,
-    x2: x2 - dx,
-    y2: y2 - dy,
-    class: `cost ${costClass(edge.lost)} class-${edge.class}`,
-    "stroke-width": 3 + 9 * Math.sqrt(share),
-  });
-  line.style.opacity = 0.5 + 0.5 * share;
-  return line;
+  return svg("line", { x1: x1 + dx, y1: y1 + dy, x2: x2 - dx, y2: y2 - dy, class: `cost ${costClass(edge.lost)}` });
 }
 
 function drawNumber(board, edge) {
@@ -52,16 +42,6 @@ function drawNumber(board, edge) {
     svg("rect", { x: -width / 2, y: -14, width, height: 28, rx: 14 }),
     svg("text", { y: 6.5 }, text),
   );
-}
-
-/** Mark the expected owner of each open box: 0 is the side to move, 1 is the other side, null has no mark. */
-export function drawOwners(layer, board, owners, mover) {
-  const signs = owners.map((owner, box) => {
-    if (owner === null) return null;
-    const [x, y] = centreOf(board, box);
-    return sideSign(owner ? 1 - mover : mover, 22, [x + 23, y + 23]);
-  });
-  layer.replaceChildren(...signs.filter(Boolean));
 }
 
 /** Outline chains and loops as tubes through their boxes, with their lengths. */

@@ -161,11 +161,11 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   }
 
   /** Draw an edge for a person. Mark it instead while the engine moves, or if a second touch must confirm it. */
-  async function press(edge, byTouch = false) {
+  async function press(edge, mayMiss = false) {
     if (record.position.drawn[edge] || state.checking || !isOpen()) return;
     const waits = state.busy && seat().kind === "engine" && !watching();
     const again = state.marked === edge;
-    if (waits || (settings.confirm && byTouch && !again)) return change({ marked: again ? null : edge });
+    if (waits || (mayMiss && !again)) return change({ marked: again ? null : edge });
     if (!mayMove()) return;
     const { game } = record;
     if (settings.teaching && state.warning?.edge !== edge && (await isCostly(edge))) return;

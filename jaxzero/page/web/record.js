@@ -91,32 +91,6 @@ export function createRecord(game) {
       record.goTo(line.at, parent);
     },
 
-    /** Swap the variation shown with the rest of the line that it branches from. */
-    promote() {
-      const line = record.path.at(-1);
-      const parent = record.path.slice(0, -1);
-      const main = lineOf(parent.length);
-      const { at } = line;
-      const own = main.moves.slice(0, at - (main.at ?? 0));
-      const isLater = (ply) => ply >= at;
-      const [joined, variations] = [main.joined ?? [], main.variations];
-      const rest = {
-        at,
-        moves: main.moves.slice(own.length),
-        joined: joined.filter(isLater),
-        comments: textsAfter(main.comments, at),
-        variations: variations.filter((each) => each.at > at),
-      };
-      const others = variations.filter((each) => each.at <= at && each !== line);
-      Object.assign(main, {
-        moves: [...own, ...line.moves],
-        joined: [...joined.filter((ply) => !isLater(ply)), ...(line.joined ?? [])],
-        comments: { ...textsUpTo(main.comments, at), ...line.comments },
-        variations: [...others, ...(rest.moves.length ? [rest] : []), ...(line.variations ?? [])],
-      });
-      record.goTo(record.at, parent);
-    },
-
     get comment() {
       return lineOf(depthAt(record.at)).comments?.[record.at] ?? "";
     },
@@ -205,10 +179,7 @@ function upTo(line, at) {
 
 const follows = (moves, edges) => edges.every((edge, index) => moves[index] === edge);
 const joinedBy = (at, edges) => edges.slice(1).map((_, index) => at + index + 1);
-const textsIf = (test) => (comments = {}, at) =>
-  Object.fromEntries(Object.entries(comments).filter(([ply]) => test(Number(ply), at)));
-const textsUpTo = textsIf((ply, at) => ply <= at);
-const textsAfter = textsIf((ply, at) => ply > at);
+const textsUpTo = (comments = {}, at) => Object.fromEntries(Object.entries(comments).filter(([ply]) => Number(ply) <= at));
 
 function toText(edges) {
   const letters = btoa(String.fromCharCode(...edges));

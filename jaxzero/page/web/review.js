@@ -1,7 +1,7 @@
 /** The review of a game: expected margins from the server, mistakes, the list of moves. */
 
 import { api, isAbort } from "./api.js";
-import { find, html } from "./dom.js";
+import { find, html, replaceChanged, sideSign } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { t, waitWords } from "./i18n.js";
 import { createMoves } from "./moves.js";
@@ -134,7 +134,7 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     const plies = reviewed?.moves.length ?? 0;
     find("#review-state").textContent = controller && plies ? progressWords(plies) : "";
     find("#review-summary").textContent = plies ? summary() : "";
-    find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
+    replaceChanged(find("#mistakes"), mistakeRows());
     find("#next-mistake").disabled = !mistakes().length;
     find("#practise").disabled = !slips().length;
   }
@@ -145,6 +145,20 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     const seen = lines.filter(Boolean).length;
     const seconds = Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
     return t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds });
+  }
+
+  /** Return the rows of the table of mistakes: the move, its loss, and a better edge. */
+  function mistakeRows() {
+    if (!mistakes().length) return [];
+    const { moves: edges } = reviewed;
+    const name = (edge) => edgeName(reviewed, edge);
+    const head = ["move", "loss", "better"].map((column) => html("th", { scope: "col" }, t(`mistakes.${column}`)));
+    const rows = mistakes().map((slip) => {
+      const words = [sideSign(slip.player, 11), `${slip.ply + 1} ${name(edges[slip.ply])}`];
+      const move = html("button", { class: "small", "data-testid": `mistake-${slip.ply + 1}`, onclick: () => onMove(slip.ply + 1, []) }, words);
+      return html("tr", {}, html("td", {}, move), html("td", {}, lostWords(slip)), html("td", {}, name(slip.best)));
+    });
+    return [html("thead", {}, html("tr", {}, head)), html("tbody", {}, rows)];
   }
 
   function summary() {
@@ -180,26 +194,11 @@ function keptLines(game) {
 }
 
 const SOMETHING = 0.5; // boxes of margin; smaller expected losses are noise
-const PHASES = ["all", "opening", "middle", "endgame"];
 
-/** Return the percentage of moves without loss as [{all, opening, middle, endgame}] by player; null where there are no moves. */
+/** Return the percentage of moves without loss as [{all}] by player; null without moves. */
 function accuracyOf(lines) {
-  const counts = [0, 1].map(() => Object.fromEntries(PHASES.map((phase) => [phase, { good: 0, all: 0 }])));
-  for (const line of lines.filter((each) => each?.lost != null)) {
-    for (const phase of ["all", line.phase]) {
-      counts[line.player][phase].all++;
-      counts[line.player][phase].good += line.lost < SOMETHING;
-    }
-  }
-  const percent = ({ good, all }) => (all ? Math.round((100 * good) / all) : null);
-  return counts.map((phases) => Object.fromEntries(PHASES.map((phase) => [phase, percent(phases[phase])])));
-}
-
-function accuracyTable(accuracy, nameOf) {
-  const head = PHASES.map((phase) => html("th", { scope: "col" }, t(`accuracy.${phase}`)));
-  const rows = accuracy.map((phases, player) => {
-    const cells = PHASES.map((phase) => html("td", {}, phases[phase] === null ? "–" : `${phases[phase]} %`));
-    return html("tr", {}, html("th", { scope: "row" }, nameOf(player)), cells);
+  return [0, 1].map((player) => {
+    const own = lines.filter((line) => line.player === player && line.lost != null);
+    return { all: own.length ? Math.round((100 * own.filter(({ lost }) => lost < SOMETHING).length) / own.length) : null };
   });
-  return html("table", { class: "accuracy", "data-testid": "accuracy" }, html("caption", {}, t("accuracy.title"), html("small", {}, t("accuracy.note"))), html("thead", {}, html("tr", {}, html("td", {}), head)), html("tbody", {}, rows));
 }

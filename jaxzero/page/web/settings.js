@@ -4,14 +4,12 @@ const KEY = "jaxzero";
 
 const DEFAULTS = {
   language: "", // "": the browser's
-  theme: "system",
   visited: false,
   chainsTold: false, // the page has explained why one click drew several edges
   teaching: false,
   analysis: false,
   chainsShown: true,
   everyEdge: false, // the analysis marks all edges, not only the best and the costly ones
-  ownersShown: false, // the analysis marks the expected owner of each box
   sound: false,
   speed: 3,
   usualWait: 60, // seconds of the last long wait for the server
@@ -20,7 +18,6 @@ const DEFAULTS = {
   grade: 0, // of the problems: 0 easy, 1 medium, 2 hard
   streak: 0, // problems solved in a row
   counted: "", // the address of the last problem that counted
-  confirm: false, // a touch marks an edge, a second one draws it
   table: null, // the game on the table, see play.js
   aside: [], // unfinished games that other games have replaced; the newest is last
   lessons: [], // names of lessons that are done
@@ -68,8 +65,4 @@ export function remember(changes) {
     if (!isRefused) dispatchEvent(new Event("refused"));
     isRefused = true; // the settings last until the page closes
   }
-}
-
-export function applyTheme() {
-  document.documentElement.style.colorScheme = settings.theme === "system" ? "" : settings.theme;
 }

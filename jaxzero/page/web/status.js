@@ -91,7 +91,6 @@ export function showTools({ record, play, editor, ended }) {
   find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
   find("#hint").disabled = !play.mayMove();
   find("#play-here").disabled = position.over;
-  find("#seats").hidden = play.ended();
   find("#resign").hidden = play.resigner() === null;
   find("#watch").hidden = !play.watching();
   const { running } = play.state;

@@ -82,17 +82,15 @@ export function createTables({ record, play, editor, notice, showView, openView,
   }
 
   /** Let other players play on from the position shown. A game that would lose moves is set aside first. */
-  function startHere(setup, inReview) {
+  function startHere(setup) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
     const isWhole = !record.inVariation && record.at === record.root.moves.length;
-    if (!play.ended() && (isWhole || !inReview)) {
-      if (!isWhole) setAside();
-      play.sit({ ...play.table, ...seats, game: record.cut() });
-      openView("play");
-    } else {
-      open({ ...seats, game: record.shown() }, "play");
+    if (!play.ended() && isWhole) {
+      play.sit({ ...play.table, ...seats, game: record.root });
+      return openView("play");
     }
-    if (!isWhole) offerAside();
+    open({ ...seats, game: record.shown() }, "play");
+    offerAside();
   }
 
   /** Show a game of the archive in the review, or go on with one that was set aside. */

@@ -26,12 +26,10 @@ export const STUDY = {
   "review.best": ["Move {number} lost {lost}. Better: {edge}", "第 {number} 步损失{lost}。更好：{edge}"],
   "lost": [({ n, exact }) => `${exact ? "" : "about "}${boxes(n)}`, ({ n, exact }) => `${exact ? "" : "约 "}${n} 格`],
 
-  "accuracy.title": ["Moves that lost less than half a box", "损失不到半格的着法"],
-  "accuracy.all": ["All", "全部"],
-  "accuracy.opening": ["Opening", "开局"],
-  "accuracy.middle": ["Middle", "中盘"],
-  "accuracy.note": ["Opening: the first third of the edges. End: no safe edge is left.", "开局：前三分之一的边。残局：没有安全边。"],
-  "accuracy.endgame": ["End", "残局"],
+
+  "mistakes.move": ["Mistake", "失误"],
+  "mistakes.loss": ["Lost", "损失"],
+  "mistakes.better": ["Better", "更好"],
 
   "practice.start": ["Learn from mistakes", "从失误中学习"],
   "practice.title": ["Mistake {number} of {all}", "失误 {number} / {all}"],
@@ -68,7 +66,6 @@ export const STUDY = {
   "format.text": ["List of edges", "边的列表"],
   "format.picture": ["Picture (SVG)", "图片（SVG）"],
   "format.png": ["Picture (PNG)", "图片（PNG）"],
-  "format.animation": ["Animation (SVG)", "动画（SVG）"],
 
   "edit.open": ["Set up", "摆局"],
 
@@ -86,7 +83,7 @@ export const STUDY = {
   "margin.you": ["you win by {n}", "您胜 {n} 格"],
   "margin.even": ["a draw", "平局"],
   "analysis.expected": ["Expected: {words}", "预期：{words}"],
-  "analysis.distribution": ["Final margin", "最终净胜格数"],
+  "analysis.chances": ["Chances: {first} {win}, draw {draw}, {second} {lose}", "胜率：{first} {win}，平局 {draw}，{second} {lose}"],
   "stage.partly": ["proven: {n} of {all} edges", "精确：{all} 条边中 {n} 条"],
   "analysis.lines": ["Best edges, and how play may go on", "最佳变化"],
   "analysis.reach": [
@@ -100,7 +97,6 @@ export const STUDY = {
   "analysis.guess": ["Filled numbers are proven, the others are estimates.", "实心数字已证明，空心数字为估计。"],
   "analysis.legend": ["What the marks mean", "标记的含义"],
   "analysis.every": ["All edges", "所有边"],
-  "analysis.owners": ["Boxes to come", "格子归属"],
   "analysis.line": ["Best line", "最佳变化"],
   "analysis.lineLabel": ["Move {number} of the line: {edge}", "变化第 {number} 步：{edge}"],
   "analysis.chains": ["Chains", "链"],
@@ -148,7 +144,6 @@ export const STUDY = {
     "How much of the margin an edge loses (margin: own boxes minus the other side’s)",
     "每条边使净胜（己方格数减对方格数）少多少",
   ],
-  "analysis.thick": ["A thicker edge was searched more.", "线越粗，搜索得越多。"],
 
   "teach.checking": ["Checking the move …", "正在检查这一步……"],
   "teach.title": ["Look again", "再看一看"],

@@ -31,7 +31,6 @@ export const TABLE = {
     "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
     "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",
   ],
-  "error.write": ["This format cannot hold this game. CCGC holds 5×5 games and the list of edges any game, both from an empty board.", "此格式无法保存此局：CCGC 只能保存从空棋盘开始的 5×5 对局，边的列表只能保存从空棋盘开始的对局。"],
   "error.share": ["This link is damaged or cut off: please copy it whole. The board is unchanged.", "此链接已损坏或不完整，请完整复制。棋盘未改变。"],
 
   "board.label": [
@@ -96,9 +95,7 @@ export const TABLE = {
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
   "here.open": ["Play on", "续下"],
-  "here.players": ["Players", "棋手"],
   "here.title": ["Play on from here", "从此局面继续"],
-  "players.title": ["Change the players", "更换棋手"],
   "here.side": ["You play", "您执"],
   "here.start": ["Play", "开始"],
   "rating.level": ["{name} · rating {n}", "{name} · 等级分 {n}"],
@@ -165,7 +162,6 @@ export const TABLE = {
   "watch.speed": ["Speed", "速度"],
 
   "moves.title": ["Moves", "着法"],
-  "moves.promote": ["Make it the game", "改为主线"],
   "moves.remove": ["Delete", "删除"],
   "moves.comment": ["Comment on this position", "为此局面写注释"],
   "moves.label": [
@@ -184,14 +180,8 @@ export const TABLE = {
     () => `Each game chooses the level nearest to your rating, now ${settings.rating}. Games with help do not count.`,
     () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。用过帮助的对局不计分。`,
   ],
-  "settings.confirm": ["Confirm each touch", "触摸需确认"],
-  "settings.confirm.note": ["The first touch marks an edge, the second draws it.", "第一次触摸标记边，第二次画边。"],
   "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
-  "settings.theme": ["Colours", "颜色"],
-  "settings.theme.system": ["System", "系统"],
-  "settings.theme.light": ["Light", "浅色"],
-  "settings.theme.dark": ["Dark", "深色"],
   "settings.version": ["jaxzero {version}", "jaxzero {version}"],
 
   "keys.title": ["Keyboard shortcuts", "键盘快捷键"],
