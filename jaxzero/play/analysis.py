@@ -300,6 +300,12 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
     )
 
 
+def searched(agent: Agent, drawn: np.ndarray, simulations: int) -> Analysis:
+    """Return the analysis of a position [A] bool by a search alone, without the solver."""
+    known = by_network(agent, by_structure(agent.network.board, drawn), drawn, 0)
+    return by_search(agent, known, drawn, simulations)
+
+
 def by_solver(
     board: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
 ) -> Iterator[Analysis]:
