@@ -65,7 +65,7 @@ class Chain:
     """A chain or loop of the position after all free boxes are taken, or the free boxes."""
 
     boxes: tuple[int, ...]
-    kind: str  # chain, loop or free
+    kind: str  # chain, loop, free, or single: a box that no other box continues
     edges: tuple[int, ...]  # undrawn edges of its boxes
 
 
@@ -393,4 +393,4 @@ def _chains(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterato
     first, length, loop = (field.ravel() for field in (found.first, found.length, found.loop))
     for start in np.unique(first[length > 0]):
         boxes = np.flatnonzero((first == start) & (length > 0))
-        yield chain(boxes, "loop" if loop[start] else "chain")
+        yield chain(boxes, "loop" if loop[start] else "chain" if len(boxes) > 1 else "single")

@@ -73,6 +73,7 @@ def to_json(found: Analysis) -> dict[str, Any]:
             "edges": list(chain.edges),
         }
         for chain in found.chains
+        if chain.kind != "single"
     ]
     of_edge = {one.edge: one for one in found.edges}
     lines = [
