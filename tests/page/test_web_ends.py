@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import partial
-
 import pytest
 from browsing import (
     GAME,
@@ -210,14 +207,6 @@ def test_a_link_of_the_page_that_is_dragged_is_no_game(open_page):
     expect(page.get_by_test_id("notice")).to_be_hidden()
 
 
-def test_the_long_chain_rule_counts_edges_before_the_game(open_page):
-    page = open_page("review")
-    page.get_by_test_id("analysis-review").click()
-    for start, parity in (([], "an even"), ([0], "an odd"), ([0, 1, 2], "an odd")):
-        load(page, {"rows": 3, "cols": 3, "start": start, "moves": []})
-        expect(page.locator(".facts")).to_contain_text(f"wants {parity} number")
-
-
 def test_a_comment_on_the_start_is_printed_and_so_is_the_title(open_page):
     page = open_page("review")
     load(page, GAME | {"comments": {"0": "before all"}, "title": "The final"})
@@ -239,20 +228,3 @@ def test_a_long_hint_of_an_edge_fits_a_phone(open_page):
     assert page.get_by_test_id("toast").evaluate(width) > 250
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     to_play(page)
-
-
-def answer(body, route):
-    route.fulfill(body=body)
-
-
-def test_an_estimate_is_called_one(open_page):
-    page = open_page("review")
-    line = {"ply": 3, "player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True}
-    for exact, words in ((False, "about 2 boxes"), (True, "lost 2 boxes")):
-        body = json.dumps(line | {"exact": exact}) + "\n"
-        page.unroute("**/api/review")
-        page.route("**/api/review", partial(answer, body))
-        page.evaluate("sessionStorage.removeItem('jaxzero-review')")
-        load(page, GAME | {"moves": [*GAME["moves"], *([] if exact else [9])]})
-        page.locator('[data-testid="next-mistake"]:enabled').click()
-        expect(page.get_by_test_id("status")).to_contain_text(words)

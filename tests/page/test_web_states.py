@@ -175,20 +175,23 @@ def test_the_first_game_can_be_won_and_another_level_is_offered_after_it(open_pa
     page = open_page()
     expect(page.get_by_test_id("player-1")).to_contain_text("Beginner")
     expect(page.locator("#board-host .edge")).to_have_count(24)
-    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
-    row = {"rows": 1, "cols": 2, "title": ""}
-    for start, edges, words, level in (
-        ([0, 1, 2, 3, 4], [5, 6], "A harder one?", "Casual"),
-        ([0, 1, 2, 3], [4, 5, 6], "An easier one?", "Beginner"),
+    row = {"rows": 1, "cols": 3, "title": ""}
+    for start, edges, level, words, lesson, other in (
+        ([*range(7)], [7, 8, 9], "1", "A harder one?", False, "Casual"),
+        ([*range(6)], [6, 7, 8, 9], "1", "An easier one?", False, "Beginner"),
+        ([*range(6)], [6, 7, 8, 9], "0", "A smaller board?", True, "Beginner"),
     ):
         game = row | {"start": start, "moves": edges}
+        seats = [{"kind": "person"}, {"kind": "engine", "level": level}]
         table = {"id": "one", "date": 1, "game": game, "seats": seats}
         page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
         page.reload()
         expect(page.get_by_test_id("other-level")).to_have_text(words)
+        assert page.get_by_test_id("end-lesson").is_visible() == lesson
         page.get_by_test_id("other-level").click()
-        expect(page.get_by_test_id("player-1")).to_contain_text(level)
+        expect(page.get_by_test_id("player-1")).to_contain_text(other)
         expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+    expect(page.locator("#board-host .edge")).to_have_count(12)  # 2x2
 
 
 def test_an_address_opens_what_it_names(open_page):

@@ -205,8 +205,8 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
             draw(page, edge)
     expect(page.get_by_test_id("ended")).to_be_visible()
     own, other = (int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1))
-    rating = page.evaluate("JSON.parse(localStorage.jaxzero).rating")
-    assert rating == 1000 + 16 * ((own > other) - (own < other))
+    ratings = page.evaluate("JSON.parse(localStorage.jaxzero).ratings")
+    assert ratings == {"2x2": 1000 + 16 * ((own > other) - (own < other))}
     stored = page.evaluate("JSON.parse(localStorage.jaxzero).table.rated")
     assert stored is False  # a game counts once
 
@@ -352,6 +352,7 @@ def test_only_games_that_are_kept_are_imported(open_page):
         damaged = json.dumps([table, table | {"id": "two", field: value}])
         assert page.evaluate(read, damaged) is None, (field, value)
     assert page.evaluate(read, json.dumps([table])) == 1
+    assert page.evaluate(read, json.dumps([table])) == 0, "it is there already"
     # Beyond the limit of the archive the oldest games are neither added nor counted.
     many = [table | {"id": f"game {date}", "date": date} for date in range(2, 104)]
     assert page.evaluate(read, json.dumps(many)) == 100

@@ -293,7 +293,7 @@ const actions = {
   unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  playOn: () => openNewGame(tables.startHere, setupHere(play.table.seats, record.position.player)),
+  playOn: () => openNewGame(tables.startHere, setupHere(play.table.seats, record.position.player, record.game)),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),

@@ -77,7 +77,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (record.position.drawn[edge] || answer?.mood === "busy") return;
     answer = { mood: "busy", parts: () => [t("teach.checking")] };
     change();
-    const found = await analysis.known(PATIENCE);
+    const found = await analysis.judged(PATIENCE);
     if (task !== tasks[number]) return;
     const rated = found?.edges?.find((each) => each.edge === edge);
     const isKnown = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
@@ -95,7 +95,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   }
 
   function solution() {
-    const edge = analysis.bestEdge() ?? tasks[number].best;
+    const edge = analysis.bestJudged() ?? tasks[number].best;
     answer = { mood: "part", parts: () => [analysis.hintWords(edge, edgeName(record.game, edge))] };
     change();
     analysis.showHint(edge);

@@ -195,10 +195,10 @@ function keptLines(game) {
 
 const SOMETHING = 0.5; // boxes of margin; smaller expected losses are noise
 
-/** Return the percentage of moves without loss as [{all}] by player; null without moves. */
+/** Return the percentage of decisions without loss as [{all}] by player; null without decisions. */
 function accuracyOf(lines) {
   return [0, 1].map((player) => {
-    const own = lines.filter((line) => line.player === player && line.lost != null);
+    const own = lines.filter((line) => line.player === player && line.lost != null && line.decision);
     return { all: own.length ? Math.round((100 * own.filter(({ lost }) => lost < SOMETHING).length) / own.length) : null };
   });
 }

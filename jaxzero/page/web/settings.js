@@ -14,7 +14,8 @@ const DEFAULTS = {
   speed: 3,
   usualWait: 60, // seconds of the last long wait for the server
   setup: { rows: 3, cols: 3, mode: "engine", starts: "you", levels: ["0", "3"], adapts: false, clock: "none" },
-  rating: 1000, // rating of the person from games against levels
+  ratings: {}, // of the person from games against levels, by the size of the board
+  rating: 1000, // of the person on boards of other sizes
   grade: 0, // of the problems: 0 easy, 1 medium, 2 hard
   streak: 0, // problems solved in a row
   counted: "", // the address of the last problem that counted

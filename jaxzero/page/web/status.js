@@ -80,9 +80,10 @@ export function showTools({ record, play, editor, ended }) {
   const { at, game, position } = record;
   const atEnd = at === game.moves.length;
   find("#ended").hidden = !ended;
-  const level = ended ? play.levelAfter() : null;
-  find("#other-level").hidden = level === null;
-  if (level) setText(find("#other-level"), t(level.harder ? "end.harder" : "end.easier"));
+  const offer = ended ? play.offerAfter() : null;
+  find("#other-level").hidden = !offer?.words;
+  if (offer?.words) setText(find("#other-level"), t(offer.words));
+  find("#end-lesson").hidden = !offer?.lesson;
   find("#redo").hidden = ended; // no redo and no hint at the end; other buttons take their place
   find("#hint").hidden = ended || play.engineWaits();
   find("#let-move").hidden = !play.engineWaits();

@@ -4,7 +4,7 @@ import { addToArchive, isOther, isPlayable } from "./archive.js";
 import { t } from "./i18n.js";
 import { newName, seatsOf, setTable } from "./play.js";
 import { fromFragment, isAnnotated, keyOf } from "./record.js";
-import { edgeCount, replay } from "./rules.js";
+import { edgeCount, replay, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 
 const MAX_ASIDE = 5; // games
@@ -73,10 +73,12 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
-  /** Start a game like the last one against the level that its result suggests. */
+  /** Start a game like the last one against the level, or on the smaller board, that its result suggests. */
   function startOtherLevel() {
-    const { rows, cols } = record.game;
-    const levels = [play.levelAfter().level, settings.setup.levels[1]];
+    const { words, level } = play.offerAfter();
+    const side = (count) => (words === "end.smaller" ? Math.max(SMALLEST_SIDE, count - 1) : count);
+    const [rows, cols] = [record.game.rows, record.game.cols].map(side);
+    const levels = [level, settings.setup.levels[1]];
     remember({ setup: { ...settings.setup, rows, cols, levels, mode: "engine", adapts: false } });
     start(settings.setup);
   }
@@ -126,7 +128,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
   function isOnTable(shared) {
     const { game } = tableNow();
     const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-    return keyOf(begun) === keyOf(shared);
+    return keyOf(begun) === keyOf(shared) && (shared.moves.length > 0 || !game.moves.length); // every game continues an empty board
   }
 
   /** Restore the game of the last visit if it is playable, else set up a new game. */

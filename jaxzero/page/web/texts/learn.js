@@ -23,7 +23,10 @@ export const LEARN = {
   "rule.4.text": ["When every edge is drawn, the player with more boxes wins.", "所有边画完时，格子多的一方获胜。"],
   "learn.lessons": ["Lessons", "课程"],
   "learn.count": ["Lesson {number} of {all}", "第 {number} 课，共 {all} 课"],
-  "lesson.lost": ["You lost {own} : {other}. The start was right, but later boxes slipped away. Press Start again.", "您以 {own} : {other} 落败。开头是对的，但后来丢了格子。请重新开始。"],
+  "lesson.lost": [
+    ({ own, other }) => `${own === other ? "A draw" : "You lost"}, ${own} : ${other}. The start was right, but later boxes slipped away. Press Start again.`,
+    ({ own, other }) => `您以 ${own} : ${other} ${own === other ? "战平" : "落败"}。开头是对的，但后来丢了格子。请重新开始。`,
+  ],
   "learn.task": ["Your task", "任务"],
   "learn.done": ["done", "已完成"],
   "learn.next": ["Next lesson", "下一课"],
@@ -117,8 +120,8 @@ export const LEARN = {
 
   "lesson.rule.title": ["The long chain rule", "长链规则"],
   "lesson.rule.text": [
-    "Control decides most games: who has it takes almost all boxes of the long chains (three boxes or more). So the players fight about the number of long chains. The rule: count the dots and the long chains. If the sum is even, the first player gets control, else the second player. Here there are 16 dots, and you are the first player: you want an even number of long chains.",
-    "控制权决定大多数对局：拥有它的一方几乎能吃下所有长链（三格以上）。所以双方争的是长链的数目。规则是：把点数与长链数相加，和为偶数，先手得到控制权；和为奇数，后手得到。这里有 16 个点，您是先手：您希望长链的数目是偶数。",
+    "Control decides most games: who has it takes almost all boxes of the long chains (three boxes or more). So the players fight about the number of long chains. The rule: count the dots, the long chains, and the moves that closed two boxes at once (here none so far). If the sum is even, the first player gets control, else the second player. Here there are 16 dots, and you are the first player: you want an even number of long chains.",
+    "控制权决定大多数对局：拥有它的一方几乎能吃下所有长链（三格以上）。所以双方争的是长链的数目。规则是：把点数、长链数和一笔占两格的次数（这里还没有）相加，和为偶数，先手得到控制权；和为奇数，后手得到。这里有 16 个点，您是先手：您希望长链的数目是偶数。",
   ],
   "lesson.rule.task": [
     "Draw the safe edge that makes the number of long chains right, then win the game.",
@@ -282,10 +285,6 @@ export const LEARN = {
   "train.reason.leave_four": [
     "Leave the last four boxes of the loop as two pairs. Your opponent takes them and has to move first in the rest.",
     "把环的最后四格分成两对留给对方。对方占下后，必须在别处先走。",
-  ],
-  "train.reason.parity": [
-    "Safe edges decide how many long chains there will be, and so who has to open the first one.",
-    "安全边决定长链的数目，也就决定了谁必须先打开长链。",
   ],
   "train.reason.open_smallest": ["You have to open something, and here the smallest costs least.", "您必须打开一处，这里打开最小的代价最小。"],
   "train.reason.middle_edge": [

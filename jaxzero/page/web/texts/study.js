@@ -24,7 +24,10 @@ export const STUDY = {
     "每步之后预期的最终净胜格数，零线以上为先手领先",
   ],
   "review.best": ["Move {number} lost {lost}. Better: {edge}", "第 {number} 步损失{lost}。更好：{edge}"],
-  "lost": [({ n, exact }) => `${exact ? "" : "about "}${boxes(n)}`, ({ n, exact }) => `${exact ? "" : "约 "}${n} 格`],
+  "lost": [
+    ({ n, exact, bound }) => `${exact ? "" : bound ? "at least " : "about "}${boxes(n)}`,
+    ({ n, exact, bound }) => `${exact ? "" : bound ? "至少 " : "约 "}${n} 格`,
+  ],
 
 
   "mistakes.move": ["Mistake", "失误"],
@@ -82,6 +85,7 @@ export const STUDY = {
   "margin.wins": ["{name} wins by {n}", "{name}胜 {n} 格"],
   "margin.you": ["you win by {n}", "您胜 {n} 格"],
   "margin.even": ["a draw", "平局"],
+  "margin.nearly": ["about even", "大致均势"],
   "analysis.expected": ["Expected: {words}", "预期：{words}"],
   "analysis.chances": ["Chances: {first} {win}, draw {draw}, {second} {lose}", "胜率：{first} {win}，平局 {draw}，{second} {lose}"],
   "stage.partly": ["proven: {n} of {all} edges", "精确：{all} 条边中 {n} 条"],
@@ -91,10 +95,10 @@ export const STUDY = {
     "未证明：还有 {n} 条未画的边。超过约 38 条时，证明需要很久。",
   ],
   "analysis.target": [
-    ({ even, all }) => `Long chain rule: the first player wants an ${even ? "even" : "odd"} number of long chains. Now ${all}.`,
-    ({ even, all }) => `长链规则：先手希望长链为${even ? "偶" : "奇"}数，现有 ${all} 条。`,
+    ({ even, all, pairs }) => `Long chain rule: so far the first player wants an ${even ? "even" : "odd"} number of long chains. Now ${all}.${pairs ? ` Moves that closed two boxes count: ${pairs}.` : ""}`,
+    ({ even, all, pairs }) => `长链规则：目前先手希望长链为${even ? "偶" : "奇"}数，现有 ${all} 条。${pairs ? `一笔占两格的着法也计入：${pairs} 次。` : ""}`,
   ],
-  "analysis.guess": ["Filled numbers are proven, the others are estimates.", "实心数字已证明，空心数字为估计。"],
+  "analysis.guess": ["Filled numbers are proven (≥: at least), the others are estimates.", "实心数字已证明（≥ 表示至少），空心数字为估计。"],
   "analysis.legend": ["What the marks mean", "标记的含义"],
   "analysis.every": ["All edges", "所有边"],
   "analysis.line": ["Best line", "最佳变化"],
@@ -133,8 +137,8 @@ export const STUDY = {
   ],
   "class.loony.note": ["gives the other side the choice of who moves next", "让对方选择谁接着走"],
   "analysis.edge": [
-    ({ edge, lost, exact, kind, share }) => `${edge}: ${lost === null ? "not known yet" : `${lost === "0" ? "best" : `margin ${lost}`}${exact ? "" : " (estimate)"}`} · ${kind} · ${share} of the search`,
-    ({ edge, lost, exact, kind, share }) => `${edge}：${lost === null ? "尚不知道" : `${lost === "0" ? "最佳" : `净胜 ${lost}`}${exact ? "" : "（估计）"}`} · ${kind} · 占搜索的 ${share}`,
+    ({ edge, lost, exact, kind, share }) => `${edge}: ${lost === null ? "not known yet" : typeof lost === "string" ? `loses ${lost}` : `best${exact ? "" : " (estimate)"}`} · ${kind} · ${share} of the search`,
+    ({ edge, lost, exact, kind, share }) => `${edge}：${lost === null ? "尚不知道" : typeof lost === "string" ? `损失${lost}` : `最佳${exact ? "" : "（估计）"}`} · ${kind} · 占搜索的 ${share}`,
   ],
   "analysis.pointAt": [
     "Point at an edge, or hold a finger on it, to read about it.",
@@ -148,12 +152,8 @@ export const STUDY = {
   "teach.checking": ["Checking the move …", "正在检查这一步……"],
   "teach.title": ["Look again", "再看一看"],
   "teach.loses": [
-    ({ n }) => `Proven: after this move you end ${boxes(n)} worse (your boxes minus the other side’s).`,
-    "已证明：这一步使您的净胜（您的格数减对方格数）少 {n}。",
-  ],
-  "teach.estimated": [
-    ({ n }) => `Estimate: after this move you end about ${boxes(n)} worse (your boxes minus the other side’s).`,
-    "估计：这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
+    ({ lost, proven }) => `${proven ? "Proven" : "Estimate"}: after this move you end ${lost} worse (your boxes minus the other side’s).`,
+    ({ lost, proven }) => `${proven ? "已证明" : "估计"}：这一步使您的净胜（您的格数减对方格数）少${lost}。`,
   ],
   "teach.chain": [
     ({ n }) => `It opens a chain of ${boxes(n)}: the other side can take them, or take all but two and keep control.`,

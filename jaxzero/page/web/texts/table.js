@@ -1,7 +1,5 @@
 /** Texts of the table: playing, notices, dialogs: [English, Chinese] each. */
 
-import { settings } from "../settings.js";
-
 const counted = (one, many) => (n) => (Number(n) === 1 ? `1 ${one}` : `${n} ${many}`);
 
 export const boxes = counted("box", "boxes");
@@ -60,7 +58,7 @@ export const TABLE = {
   "level.6": ["Advanced", "高手"],
   "level.7": ["Master", "大师"],
   "level.8": ["Expert", "专家"],
-  "level.0.note": ["Draws half of its edges at random.", "一半的着法是随机的。"],
+  "level.0.note": ["Draws four edges in five at random.", "五步中有四步是随机的。"],
   "level.1.note": ["Takes every box, and draws one edge in five at random.", "有格就占，五步中有一步随机。"],
   "level.2.note": ["Takes every box and avoids gifts, but knows no chains.", "有格就占，不白送，但不懂链。"],
   "level.3.note": ["Has read about chains. Slips often.", "略知链的道理，常有失误。"],
@@ -82,7 +80,7 @@ export const TABLE = {
   "status.failed": ["No answer yet. Trying again …", "尚无回应。正在重试……"],
   "status.paused": ["Paused", "已暂停"],
   "status.earlier": [
-    "Moves taken back. Draw an edge to go on from here, or press Redo",
+    "An earlier position. Draw an edge to go on from here, or press Redo",
     "之前的局面。可重做，或从这里走新的一步",
   ],
   "status.ply": ["Move {at} of {all}", "第 {at} 步，共 {all} 步"],
@@ -99,7 +97,7 @@ export const TABLE = {
   "here.side": ["You play", "您执"],
   "here.start": ["Play", "开始"],
   "rating.level": ["{name} · rating {n}", "{name} · 等级分 {n}"],
-  "rating.now": ["Your rating against the computer is now {n}.", "您的等级分现为 {n}。"],
+  "rating.now": ["Your rating on {rows} × {cols} is now {n}.", "您在 {rows} × {cols} 上的等级分现为 {n}。"],
 
   "games.open": ["My games", "我的对局"],
   "games.title": ["My last games", "我最近的对局"],
@@ -109,12 +107,14 @@ export const TABLE = {
   "games.imported": ["Games added: {n}", "已导入对局：{n}"],
   "games.time": ["(time)", "（超时）"],
   "games.resigned": ["(resigned)", "（认输）"],
-  "games.accuracy": ["{n} % lost less than half a box", "{n}% 损失不到半格"],
+  "games.accuracy": ["{n} % of the decisions lost less than half a box", "{n}% 的选择损失不到半格"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
   "end.harder": ["A harder one?", "来个更难的？"],
   "end.easier": ["An easier one?", "来个容易的？"],
+  "end.smaller": ["A smaller board?", "换个小棋盘？"],
+  "end.lesson": ["A lesson that helps", "有用的一课"],
   "end.review": ["See the mistakes", "看看失误"],
 
   resign: ["Resign", "认输"],
@@ -177,8 +177,8 @@ export const TABLE = {
   ],
   "settings.adapts": ["A level that adapts to me", "自动调整水平"],
   "settings.adapts.note": [
-    () => `Each game chooses the level nearest to your rating, now ${settings.rating}. Games with help do not count.`,
-    () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。用过帮助的对局不计分。`,
+    "Each game chooses the level nearest to your rating on this board, now {n}. Games with help do not count.",
+    "每局选择与您在此棋盘上的等级分（现为 {n}）最接近的水平。用过帮助的对局不计分。",
   ],
   "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
