@@ -57,6 +57,7 @@ class EdgeFacts:
     value: float | None = None
     lost: float | None = None  # boxes worse than the best edge
     exact: bool = False  # value and lost are proven
+    bound: bool = False  # proven: value is at most this, lost at least this
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Chain:
     """A chain or loop of the position after all free boxes are taken, or the free boxes."""
 
     boxes: tuple[int, ...]
-    kind: str  # chain, loop or free
+    kind: str  # chain, loop, free, or single: a box that no other box continues
     edges: tuple[int, ...]  # undrawn edges of its boxes
 
 
@@ -203,7 +204,10 @@ def best_edges(found: Analysis) -> list[int]:
     chain_of = {edge: chain.boxes for chain in chains for edge in chain.edges}
     ranked = sorted(
         found.edges,
-        key=lambda one: (one.edge != found.best, one.lost, -(one.visits or 0), -(one.prior or 0.0)),
+        key=lambda one: (
+            *(one.edge != found.best, one.lost, one.bound),
+            *(-(one.visits or 0), -(one.prior or 0.0)),
+        ),
     )
     listed: dict[tuple, int] = {}
     for one in ranked:
@@ -296,6 +300,12 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
     )
 
 
+def searched(agent: Agent, drawn: np.ndarray, simulations: int) -> Analysis:
+    """Return the analysis of a position [A] bool by a search alone, without the solver."""
+    known = by_network(agent, by_structure(agent.network.board, drawn), drawn, 0)
+    return by_search(agent, known, drawn, simulations)
+
+
 def by_solver(
     board: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
 ) -> Iterator[Analysis]:
@@ -338,9 +348,12 @@ def _with_bounds(
 
     def bounded(one: EdgeFacts) -> EdgeFacts:
         worth, exact = float(upper[one.edge]), bool(lower[one.edge] == upper[one.edge])
-        if not exact and one.value is not None:
+        if one.bound:  # known before
             worth = min(one.value, worth)
-        return replace(one, value=worth, lost=value - worth, exact=exact)
+        bound = not exact and worth < value
+        if not exact and not bound and one.value is not None:
+            worth = min(one.value, worth)
+        return replace(one, value=worth, lost=value - worth, exact=exact, bound=bound)
 
     edges = tuple(one if one.exact else bounded(one) for one in known.edges)
     best = [one.edge for one in edges if one.exact and one.lost == 0]
@@ -380,4 +393,4 @@ def _chains(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterato
     first, length, loop = (field.ravel() for field in (found.first, found.length, found.loop))
     for start in np.unique(first[length > 0]):
         boxes = np.flatnonzero((first == start) & (length > 0))
-        yield chain(boxes, "loop" if loop[start] else "chain")
+        yield chain(boxes, "loop" if loop[start] else "chain" if len(boxes) > 1 else "single")

@@ -21,7 +21,7 @@ def format_analysis(game: RecordedGame, found: Analysis) -> str:
             one.visits or "",
             "" if one.value is None else f"{one.value:+.2f}",
             "" if one.lost is None else f"{one.lost:.2f}",
-            "exact" if one.exact else "",
+            "exact" if one.exact else "bound" if one.bound else "",
         )
         for one in sorted(found.edges, key=lambda one: (one.lost or 0.0, -(one.prior or 0.0)))
     ]
@@ -73,12 +73,13 @@ def to_json(found: Analysis) -> dict[str, Any]:
             "edges": list(chain.edges),
         }
         for chain in found.chains
+        if chain.kind != "single"
     ]
     of_edge = {one.edge: one for one in found.edges}
     lines = [
         {
             "edge": line[0],
-            "value": _rounded(of_edge[line[0]].value),
+            "value": None if of_edge[line[0]].bound else _rounded(of_edge[line[0]].value),
             "lost": _rounded(of_edge[line[0]].lost),
             "line": list(line),
         }
@@ -108,6 +109,7 @@ def to_json(found: Analysis) -> dict[str, Any]:
                 "value": _rounded(one.value),
                 "lost": _rounded(one.lost),
                 "exact": one.exact,
+                "bound": one.bound,
             }
             for one in found.edges
         ],

@@ -85,8 +85,10 @@ def count_chains(rng: Rng) -> Iterator[Problem]:
             count = sum(region.size >= LONG and not region.is_loop for region in regions)
             loops = sum(region.is_loop for region in regions)
             difficulty = 80.0 * len(regions) + 150 * loops + 10 * board.num_boxes
-            known = "count", {"count": count}, int(moves.max()), difficulty, "count"
-            yield Problem(board, drawn, *known, tuple(region.to_json() for region in regions))
+            reason = "count" if count < len(regions) else "all"
+            known = "count", {"count": count}, int(moves.max()), difficulty, reason
+            chains = tuple(region.to_json() for region in regions if region.size > 1)
+            yield Problem(board, drawn, *known, chains)
 
 
 def hand_back(rng: Rng) -> Iterator[Problem]:

@@ -8,11 +8,12 @@ from jaxzero.game import edge_name, fullest_beside
 from jaxzero.game.records import RecordedGame
 from jaxzero.host.table import table
 from jaxzero.network.network import Agent
-from jaxzero.play.analysis import prove
+from jaxzero.play.analysis import prove, searched
 from jaxzero.players.choosing import think
 
 SECONDS = 1.0  # solver time for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy
+LONG_LOOK = 256  # simulations of the second look at an expected mistake, as many as in an analysis
 PHASES = ("opening", "middle", "endgame")
 
 
@@ -23,9 +24,10 @@ class ReviewLine:
     ply: int
     player: int  # the side to move
     margin: float  # expected final margin: boxes of player 0 minus boxes of player 1
-    exact: bool  # the margin is proven
+    exact: bool  # the margin and the loss are proven
     best: int | None  # the best edge; None in the finished game
     phase: str  # one of PHASES
+    decision: bool  # some edges are worse than others, as far as is known
     lost: float | None = None  # margin that the move lost; None after the last move
 
     @property
@@ -44,26 +46,34 @@ def review(
     """Yield a line for every position of a game from its end, where proofs are quick, to its start.
 
     The line of the last position has no move. The solver gets `seconds` for a position (0: no
-    solver). Without a proof, a search values the position. Before a search, the items of `wait()`
-    are yielded, the seconds of waiting for its programs.
+    solver), until a proof fails: earlier positions are harder. Without a proof, a search values the
+    position, and a mistake must be one in a longer search too. Before a search, the items of
+    `wait()` are yielded, the seconds of waiting for its programs.
     """
     after: ReviewLine | None = None
     for ply in reversed(range(len(game.moves) + 1)):
         here = game.cut(ply)
-        value, exact, best = 0.0, True, None
+        value, exact, best, decision = 0.0, True, None, False
         if not here.is_over:
-            proof = prove(here.board, here.drawn, seconds) if seconds else None
+            decision, proof = True, None
+            if seconds and (after is None or after.exact):
+                proof = prove(here.board, here.drawn, seconds)
             if proof:
                 value, best = float(proof.value), proof.best[0]
+                decision = len(proof.best) + len(game.start) + ply < game.board.num_edges
             else:
                 yield from wait()
                 thought = think(agent, here.drawn, simulations)
                 value, exact, best = float(thought.value), False, int(thought.edge)
         margin = round(of_first(here.player, here.margin + value), 2)
-        line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here))
+        line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here), decision)
         if after is not None:
             loss = of_first(line.player, line.margin - after.margin)
             line = replace(line, lost=round(max(0.0, loss), 2))
+            if line.is_mistake and not exact:
+                found = searched(agent, here.drawn, LONG_LOOK)
+                (lost,) = (one.lost for one in found.edges if one.edge == game.moves[ply])
+                line = replace(line, lost=round(lost, 2), best=found.best)
         yield line
         after = line
 
@@ -92,7 +102,7 @@ class Tally:
     moves: int
     mistakes: int
     lost: float  # margin, in boxes
-    accuracy: float | None  # share of the moves that lose less than half a box; None: no moves
+    accuracy: float | None  # share of the decisions that lose less than half a box; None: none
 
 
 @dataclass(frozen=True)
@@ -111,12 +121,12 @@ class Reviewed:
 
 
 def _tally(lines: list[ReviewLine]) -> Tally:
-    good = sum(line.lost < MISTAKE_PROVEN for line in lines)
+    good = [line.lost < MISTAKE_PROVEN for line in lines if line.decision]
     return Tally(
         moves=len(lines),
         mistakes=sum(line.is_mistake for line in lines),
         lost=round(sum(line.lost for line in lines), 2),
-        accuracy=round(good / len(lines), 4) if lines else None,
+        accuracy=round(sum(good) / len(good), 4) if good else None,
     )
 
 

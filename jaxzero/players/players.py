@@ -341,7 +341,7 @@ class Level:
 
 
 LEVELS = (
-    Level("beginner", "greedy", 400, random_share=0.5),
+    Level("beginner", "greedy", 400, random_share=0.8),
     Level("novice", "greedy", 760, random_share=0.2),
     Level("casual", "greedy", 1060),
     Level("learner", "policy", 1170, random_share=0.05, temperature=0.5),

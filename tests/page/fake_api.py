@@ -93,6 +93,10 @@ def analyses(
         time.sleep(delay)
 
 
+def searched(board: DotsAndBoxes, drawn: np.ndarray, _simulations) -> Analysis:
+    return [*analyses(board, drawn, 0, 0.0)][-1]
+
+
 @contextmanager
 def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     """Run the server in its own thread during a block; yield the address of the page."""
@@ -101,7 +105,7 @@ def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     server = uvicorn.Server(config)
     running = threading.Thread(target=server.run, args=([listening],), daemon=True)
     engines = {"play_level": play, "agent_of": lambda board: board}
-    of_reviews = patch.multiple(review, think=think, prove=lambda *_: None)
+    of_reviews = patch.multiple(review, think=think, prove=lambda *_: None, searched=searched)
     engines["stages"] = lambda board, drawn, ahead, *_: analyses(board, drawn, ahead, delay)
     compiled = patch.object(Programs, "ready", True)
     with patch.multiple(answers, **engines), of_reviews, compiled:

@@ -214,7 +214,8 @@ def test_no_damaged_table_is_imported_or_shown_and_none_is_lost(open_page):
     ]
     for table in damaged:
         assert page.evaluate(read, json.dumps([TABLE, table])) is None, table
-    assert page.evaluate(read, json.dumps([TABLE])) == 1
+    for new in (1, 0):
+        assert page.evaluate(read, json.dumps([TABLE])) == new
     store = """([table, games]) => {
         localStorage.jaxzero = JSON.stringify({ visited: true, table });
         localStorage["jaxzero-games"] = games;
@@ -335,13 +336,13 @@ def test_games_the_rating_and_the_streak_are_deleted_each_and_all(open_page):
     page.keyboard.press("Escape")
     expect(moves(page)).to_have_count(0)  # a new game is on the table
     stored = "JSON.parse(localStorage.jaxzero)"
-    change = "async () => (await import('./settings.js')).remember({ streak: 4, sound: true })"
+    change = """async () => (await import('./settings.js')).remember({ streak: 4, sound: true,
+        ratings: { "3x3": 1200 } })"""
     page.evaluate(change)
-    page.evaluate("async () => (await import('./settings.js')).remember({ rating: 1200 })")
     forget(page, "rating")
     forget(page, "streak")
     expect(page.get_by_test_id("forget-dialog")).to_be_hidden()
-    assert page.evaluate(f"[{stored}.rating, {stored}.streak, {stored}.sound]") == [1000, 0, True]
+    assert page.evaluate(f"[{stored}.ratings, {stored}.streak, {stored}.sound]") == [{}, 0, True]
     assert len(archive(page)) == 1
     forget(page, "games")
     assert archive(page) == []

@@ -253,12 +253,42 @@ def test_a_new_game_needs_no_server(open_page):
     with page.expect_request("**/api/info"):
         page.reload()
     page.get_by_test_id("new-game").click()
-    choose_size(page, "9x2")
+    choose_size(page, "5x5")
     slider = page.get_by_test_id("level-0")
     expect(slider).to_have_attribute("aria-valuetext", "Beginner")
     held[0].continue_()
     wait_for_info(page)
     slider.press("ArrowRight")
     expect(slider).to_have_attribute("aria-valuetext", "Novice · rating 760")
+    choose_size(page, "9x2")  # no rating was measured there
+    expect(slider).to_have_attribute("aria-valuetext", "Novice")
     page.get_by_test_id("start-game").click()
     expect(page.locator("#board-host .edge")).to_have_count(47)
+
+
+def test_a_save_that_failed_is_not_made_later(open_page):
+    page = open_page("review", alone=True)
+    page.clock.install()
+    load(page, GAME)
+    page.route("**/api/write", lambda route: route.abort(), times=1)
+    page.get_by_test_id("save").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.fast_forward(5000)
+    page.wait_for_timeout(200)
+    assert not any(url.endswith("write") for url in asked)
+
+
+def test_a_closed_notice_of_an_outage_comes_back_after_a_minute(open_page):
+    page = open_page(alone=True)
+    page.clock.install()
+    page.route("**/api/**", lambda route: route.abort())
+    page.get_by_test_id("hint").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    expect(page.get_by_test_id("status")).to_have_text("No answer yet. Trying again …")
+    page.locator("#notice-close").click()
+    page.clock.fast_forward(30_000)
+    expect(page.get_by_test_id("notice")).to_be_hidden()
+    page.clock.fast_forward(40_000)
+    expect(page.get_by_test_id("notice")).to_be_visible()

@@ -8,7 +8,6 @@ import re
 from browsing import (
     GAME,
     draw,
-    drawn_edges,
     expect,
     load,
     moves,
@@ -58,31 +57,6 @@ def test_an_edge_of_unknown_worth_is_not_called_good(open_page):
     expect(page.get_by_test_id("practice-answer")).to_have_class(re.compile("bad"))
 
 
-# Answers the request of a review with one line, and with another when `goOn` is called.
-REVIEW_IN_PARTS = """(lines) => {
-    const ask = window.fetch;
-    window.fetch = (path, options) => path !== "api/review" ? ask(path, options) :
-        Promise.resolve(new Response(new ReadableStream({ start(stream) {
-            const send = (line) => stream.enqueue(new TextEncoder().encode(line));
-            send(JSON.stringify(lines[0]) + "\\n");
-            window.goOn = () => send(JSON.stringify(lines[1]) + "\\n");
-        } })));
-}"""
-
-
-def test_exercises_grow_with_the_review(open_page):
-    page = open_page("review")
-    line = {"player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True, "exact": True}
-    page.evaluate(REVIEW_IN_PARTS, [line | {"ply": 4}, line | {"ply": 2}])
-    load(page, GAME)
-    page.locator('[data-testid="practise"]:enabled').click()
-    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 1")
-    page.evaluate("goOn()")
-    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 2")
-    page.get_by_test_id("practice-next").click()
-    expect(page.get_by_test_id("practice-panel")).to_contain_text("Move 3 was")
-
-
 def test_mistakes_of_persons_in_the_archive_become_exercises(open_page):
     page = open_page()
     people = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
@@ -113,19 +87,14 @@ def test_mistakes_of_persons_in_the_archive_become_exercises(open_page):
     expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(24)
 
 
-def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):
+def test_a_review_begins_at_the_end(open_page):
     page = open_page("review")
     with page.expect_response("**/api/review") as response:
         load(page, GAME)
     plies = [json.loads(line).get("ply") for line in response.value.text().splitlines()]
     assert plies == [5, 4, 3, 2, 1, 0, None]
     wait_for_review(page)
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.reload()
     expect(page.locator("#moves .slip")).to_have_count(1)
-    assert not any(url.endswith("api/review") for url in asked)
-    assert drawn_edges(page) == 5
 
 
 def test_a_review_of_an_empty_game_prepares_the_solver_and_says_so(open_page):

@@ -59,8 +59,6 @@ def test_boxes_to_take_now_chains_and_loops_have_three_names(open_page):
     expect(facts).to_contain_text("Loops: 4")
     expect(facts).to_contain_text("1 long chain")
     expect(page.locator("#board-host .chain text")).to_have_text(["5", "○4"])
-    page.locator("#legend").click()
-    expect(page.locator(".legend").last).to_contain_text("hard-hearted: gives one or two boxes")
 
 
 def test_names_are_shown_whole_keep_their_place_and_have_limits(open_page):
@@ -185,19 +183,22 @@ def test_the_end_shows_the_winner_counts_the_mistakes_and_begins_again_by_one_cl
 
 def test_another_level_is_offered_after_a_win_and_after_a_heavy_loss(open_page):
     page = open_page()
-    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
-    for start, edges, words, level in (
-        ([0, 1, 2, 3, 4], [5, 6], "A harder one?", "Casual"),
-        ([0, 1, 2, 3], [4, 5, 6], "An easier one?", "Beginner"),
+    for start, edges, level, words, lesson, other in (
+        ([*range(7)], [7, 8, 9], "1", "A harder one?", False, "Casual"),
+        ([*range(6)], [6, 7, 8, 9], "1", "An easier one?", False, "Beginner"),
+        ([*range(6)], [6, 7, 8, 9], "0", "A smaller board?", True, "Beginner"),
     ):
-        game = {"rows": 1, "cols": 2, "title": "", "start": start, "moves": edges}
+        game = {"rows": 1, "cols": 3, "title": "", "start": start, "moves": edges}
+        seats = [{"kind": "person"}, {"kind": "engine", "level": level}]
         table = {"id": "one", "date": 1, "game": game, "seats": seats}
         page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
         page.reload()
         expect(page.get_by_test_id("other-level")).to_have_text(words)
+        assert page.get_by_test_id("end-lesson").is_visible() == lesson
         page.get_by_test_id("other-level").click()
-        expect(page.get_by_test_id("player-1")).to_contain_text(level)
+        expect(page.get_by_test_id("player-1")).to_contain_text(other)
         expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+    expect(page.locator("#board-host .edge")).to_have_count(12)  # 2x2
 
 
 def test_a_player_resigns_after_a_question(open_page):

@@ -141,8 +141,8 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
             draw(page, edge)
     expect(page.get_by_test_id("ended")).to_be_visible()
     own, other = (int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1))
-    rating = page.evaluate("JSON.parse(localStorage.jaxzero).rating")
-    assert rating == 1000 + 16 * ((own > other) - (own < other))
+    ratings = page.evaluate("JSON.parse(localStorage.jaxzero).ratings")
+    assert ratings == {"2x2": 1000 + 16 * ((own > other) - (own < other))}
     stored = page.evaluate("JSON.parse(localStorage.jaxzero).table.rated")
     assert stored is False  # a game counts once
 

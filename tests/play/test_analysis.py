@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxzero.game.records import RecordedGame
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
 from jaxzero.play.analysis_report import format_analysis, to_json
-from jaxzero.solver.endgame import Solution
+from jaxzero.solver.endgame import Solution, move_values
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,16 @@ def test_kinds_of_edges_in_a_row(cols, drawn, kinds):
     edges[: 2 * cols] = True
     edges[[parse_edge(board, name) for name in drawn]] = True
     assert [one.kind for one in by_structure(board, edges).edges] == kinds.split()
+
+
+def test_a_single_box_is_no_chain_but_can_be_opened():
+    """Four boxes in a row: one with two open sides, a wall, and a chain of three."""
+    game = RecordedGame(1, 4, (2, 3, 4, 5, 6, 7, 9))
+    found = by_structure(game.board, game.drawn)
+    shown = to_json(found)["structure"]
+    assert [chain["length"] for chain in shown["chains"]] == [3]
+    assert (shown["long"], shown["control"]) == (1, None)
+    assert "safe edges 0; chains: 3" in format_analysis(game, found)
 
 
 def test_free_boxes_chains_and_loops_have_their_own_names():
@@ -74,6 +85,33 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
     for count in range(1, 9):
         assert next(found).stage == "exact" and len(slices) == before + count
     assert max(slices) <= 1.0, "others wait for no more than a second"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_loss_is_proven_or_a_proven_bound_once_the_value_is_proven(monkeypatch, seed):
+    """The estimates, here that no edge loses anything, do not hide what is proven."""
+
+    def estimated(_agent, known, *_):
+        return replace(known, edges=tuple(replace(one, value=9.0, lost=0.0) for one in known.edges))
+
+    for name in ("by_network", "by_search"):
+        monkeypatch.setattr(analysis, name, estimated)
+    monkeypatch.setattr(analysis, "is_compiled", lambda: True)
+    monkeypatch.setattr(analysis, "line_of_play", lambda _agent, _drawn, edge: (edge,))
+    board, kinds = DotsAndBoxes(3, 3), set()
+    drawn = np.zeros(board.num_edges, bool)
+    drawn[np.random.default_rng(seed).permutation(board.num_edges)[:8]] = True
+    values = move_values(board, drawn)
+    agent = SimpleNamespace(network=SimpleNamespace(board=board))
+    for found in analysis.stages(agent, drawn, 0, 1, 5.0):
+        for one in found.edges:
+            loss = values.max() - values[one.edge]
+            assert (loss == one.lost) if one.exact else (one.bound and loss >= one.lost > 0)
+            kinds.add((one.exact, one.bound))
+        lines = to_json(found)["lines"]
+        worth = [line["value"] for line in lines if line["value"] is not None]
+        assert worth == [values[line["edge"]] for line in lines if line["value"] is not None]
+    assert found.is_exact and len(kinds) == 2
 
 
 def test_a_value_without_best_edges_is_no_solution(monkeypatch):

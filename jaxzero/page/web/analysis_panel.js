@@ -3,7 +3,7 @@
 import { html, sideSign } from "./dom.js";
 import { t, waitWords } from "./i18n.js";
 import { formatNumber, marginWords, outcomeOf } from "./outcome.js";
-import { edgeName, NOBODY, replay } from "./rules.js";
+import { edgeName, longChainRule, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 const LONGEST_LINE = 4; // moves
@@ -86,12 +86,6 @@ function reachWords(latest, { drawn }, busy) {
   return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
 }
 
-/** Return whether the first player wants an even number of long chains: with the dots and the edges before the game they make an even sum. */
-function wantsEven({ rows, cols, start }, { owner }) {
-  const closed = owner.filter((each) => each === NOBODY).length; // each let its player move again
-  return ((rows + 1) * (cols + 1) + start.length - closed) % 2 === 0;
-}
-
 function structureFacts(structure, game, position) {
   if (!structure) return null;
   const lengths = (name) => structure.chains.filter((chain) => nameOfChain(chain) === name).map((chain) => chain.length).join(" + ");
@@ -101,7 +95,7 @@ function structureFacts(structure, game, position) {
     named("chain", "chain"),
     named("loop", "loop"),
     html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
-    structure.safe > 0 && lesson("control", t("analysis.target", { even: wantsEven(game, position), all: structure.long })),
+    structure.safe > 0 && lesson("control", t("analysis.target", { ...longChainRule(game, position), all: structure.long })),
     structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
   ];
   return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
@@ -117,7 +111,6 @@ function lesson(name, text) {
 let isLegendOpen = false; // kept here because every line of the analysis rebuilds the panel
 
 function legend() {
-  const kindOf = (kind) => lesson(kind, `${t(`class.${kind}`)}: ${t(`class.${kind}.note`)}`);
   const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
   const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // STEPS of overlay.js, rounded
   return html(
@@ -126,7 +119,6 @@ function legend() {
     html("summary", { id: "legend" }, t("analysis.legend")),
     html("div", {}, t("analysis.colours")),
     html("div", { class: "legend" }, steps.map(step)),
-    html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(kindOf)),
     html("div", {}, t("analysis.guess")),
   );
 }

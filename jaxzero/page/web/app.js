@@ -51,7 +51,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, notice, isWanted: () => isReview() || hasEnded(), isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => (practice.grow(), showState()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
+const review = createReview({ record, notice, isWanted: () => isReview() || hasEnded(), isShown: isReview, nameOf: (player) => status.sideName(player), onNews: showState, onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
@@ -293,7 +293,7 @@ function resign() {
 /** Delete what this browser keeps. */
 const forget = {
   games: () => tables.remove(),
-  rating: () => reset("rating"),
+  rating: () => reset("rating", "ratings"),
   streak: () => reset("streak", "counted"),
   all: () => {
     removeEventListener("pagehide", keepClocks);
@@ -315,7 +315,7 @@ const actions = {
   unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  playOn: () => openNewGame(tables.startHere, setupHere(play.table.seats, record.position.player)),
+  playOn: () => openNewGame(tables.startHere, setupHere(play.table.seats, record.position.player, record.game)),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),
@@ -324,9 +324,9 @@ const actions = {
   step: () => play.step(),
   resign,
   again: () => tables.startAgain(),
-  otherLevel: () => tables.startAgain(play.levelAfter().level),
-  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips), tables.remove),
-  practise: () => practice.start(review.slips),
+  otherLevel: () => tables.startOtherLevel(),
+  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips()), tables.remove),
+  practise: () => practice.start(review.slips()),
   edit,
   settings: () => openSettings(info, changeSetting, forget),
   language: switchLanguage,

@@ -71,14 +71,15 @@ export function setDamagedAside() {
   return damaged.length;
 }
 
-/** Add the games of an exported archive. Returns the number of these games that are kept, or null if the text is no archive. */
+/** Add the games of an exported archive. Returns the number of those that are new and kept, or null if the text is no archive. */
 export function importGames(text) {
   try {
     const games = JSON.parse(text);
     if (!games.length || !games.every(isShowable)) return null;
+    const ids = () => new Set(archived().map(({ id }) => id));
+    const before = ids();
     games.forEach(addToArchive);
-    const kept = new Set(archived().map(({ id }) => id));
-    return games.filter(({ id }) => kept.has(id)).length;
+    return [...ids()].filter((id) => !before.has(id)).length;
   } catch {
     return null; // another format
   }

@@ -46,10 +46,10 @@ export function segments(name, legend, options, chosen, onChange) {
   return html("fieldset", {}, html("legend", {}, legend), html("div", { class: "segments" }, options.map(choice)));
 }
 
-/** Return a switch that is on or off, with a note. */
-export function switchOf(name, on, onChange) {
+/** Return a switch that is on or off, with a note, whose text may need `values`. */
+export function switchOf(name, on, onChange, values) {
   const box = html("input", { type: "checkbox", checked: on, onchange: ({ target }) => onChange(target.checked), "data-testid": name });
-  return html("label", { class: "switch" }, box, html("span", {}, t(`settings.${name}`), html("small", {}, t(`settings.${name}.note`))));
+  return html("label", { class: "switch" }, box, html("span", {}, t(`settings.${name}`), html("small", {}, t(`settings.${name}.note`, values))));
 }
 
 /** Open the settings. `onChange(name)` is called after each change; `forget` has a function to delete each kind of data. */

@@ -13,6 +13,7 @@ export const isText = (longest) => (value) => typeof value === "string" && value
 export const listOf = (kind, count) => (value) => Array.isArray(value) && value.length === (count ?? value.length) && value.every(kind);
 export const having = (kinds) => (value) => value instanceof Object && Object.entries(kinds).every(([name, kind]) => kind(value[name]));
 export const orNull = (kind) => (value) => value === null || kind(value);
+export const mapOf = (kind) => (value) => value instanceof Object && Object.values(value).every(kind);
 export const isLevel = (value) => /^[0-8]$/.test(value) && typeof value === "string";
 const maybe = (kind) => (value) => value === undefined || kind(value);
 

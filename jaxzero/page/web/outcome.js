@@ -6,15 +6,17 @@ export function formatNumber(value) {
   return String(Math.round(value * 10) / 10);
 }
 
-/** Say how many boxes of the margin a move loses, and whether that is proven. */
-export function lostWords({ lost, exact }) {
-  return t("lost", { n: formatNumber(lost), exact });
+/** Say how many boxes of the margin a move loses: exactly, at least (a proven bound), or about (an estimate). */
+export function lostWords({ lost, exact, bound }) {
+  return t("lost", { n: formatNumber(lost), exact, bound });
 }
+
+const NEARLY_EVEN = 0.5; // boxes; a smaller expected margin names no winner
 
 /** Describe a final margin in words; the margin is positive if the first player is ahead. */
 export function marginWords(margin, nameOf) {
   const n = formatNumber(Math.abs(margin));
-  if (n === "0") return t("margin.even");
+  if (Math.abs(margin) < NEARLY_EVEN) return t(margin === 0 ? "margin.even" : "margin.nearly");
   const name = nameOf(margin > 0 ? 0 : 1);
   return name === t("name.you") ? t("margin.you", { n }) : t("margin.wins", { name, n });
 }

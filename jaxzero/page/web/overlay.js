@@ -12,10 +12,12 @@ export function costClass(lost) {
   return `cost-${STEPS.filter((step) => lost >= step).length}`;
 }
 
-export function formatLost(lost) {
+function formatLost({ lost, bound }) {
   const rounded = lost < 9.95 ? Math.round(lost * 10) / 10 : Math.round(lost);
-  return rounded < 0.1 ? "0" : `−${rounded}`;
+  return `${bound ? "≥" : "−"}${rounded}`;
 }
+
+export const isBest = ({ lost }) => lost < STEPS[0];
 
 /** Draw the loss of each edge as a colour and a number. */
 export function drawCosts(layer, board, edges) {
@@ -33,10 +35,9 @@ function openLine(board, edge, style) {
 }
 
 function drawNumber(board, edge) {
-  const best = edge.lost < STEPS[0];
-  const guess = edge.exact === false ? "guess" : "";
-  const text = best ? "★" : formatLost(edge.lost);
-  const width = best ? 34 : 12 + 12 * text.length;
+  const guess = edge.exact === false && !edge.bound ? "guess" : "";
+  const text = isBest(edge) ? "★" : formatLost(edge);
+  const width = isBest(edge) ? 34 : 12 + 12 * text.length;
   return svg(
     "g",
     { class: `number ${guess} ${costClass(edge.lost)}`, transform: `translate(${middleOf(board, edge.edge).join(" ")})` },

@@ -11,7 +11,6 @@ import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
-const KEPT = "jaxzero-review"; // the key of the last complete review in the storage of this tab
 const REST = 500; // ms without a change before the request
 
 /** Create the review. `isWanted()` returns whether to ask the server, `isShown()` whether the panel is on the screen. */
@@ -20,7 +19,6 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
-  let began = 0; // the time of the request, in ms
   let waited = null; // seconds that the server has been compiling
   const graph = find("#graph");
   const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
@@ -33,9 +31,9 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
     if (isWanted() && !known && !record.inVariation) {
       stop();
       reviewed = game;
-      lines = keptLines(game) ?? [];
-      complete = lines.length > 0;
-      if (!complete) ask(game); // of an empty game too: the server prepares itself
+      lines = [];
+      complete = false;
+      ask(game); // an empty game too: the server prepares itself
     }
     render();
   }
@@ -45,11 +43,9 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      began = Date.now();
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
       if (!complete) return;
-      keepLines(game, lines);
       onNews();
       onReviewed(accuracyOf(lines), allSlips());
     } catch (error) {
@@ -101,7 +97,7 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
   /** Return the mistakes of persons; all mistakes if there is none of a person in the whole game. */
   function slips() {
     const own = allSlips().filter(({ player }) => seats()[player].kind === "person");
-    return own.length || !complete ? own : allSlips();
+    return own.length ? own : allSlips();
   }
 
   /** Return the number of mistakes of persons, or null while it is not known. */
@@ -143,16 +139,14 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
     find("#review-summary").textContent = plies ? summary() : "";
     replaceChanged(find("#mistakes"), mistakeRows());
     find("#next-mistake").disabled = !mistakes().length;
-    find("#practise").disabled = !slips().length;
+    find("#practise").disabled = !complete || !slips().length;
   }
 
-  /** Say how far the review is, and how long it still takes if it goes on as until now. */
+  /** Say how far the review is, or that the server prepares itself. */
   function progressWords(plies) {
     if (waited !== null) return t("review.preparing", { wait: waitWords(waited) });
     if (!plies) return "";
-    const seen = lines.filter(Boolean).length;
-    const seconds = Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
-    return t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds });
+    return t("review.running", { at: Math.min(lines.filter(Boolean).length, plies), all: plies });
   }
 
   /** Return the rows of the table of mistakes: the move, its loss, and a better edge. */
@@ -183,30 +177,12 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
   return { refresh, stop, render, jump, noteWords, better, slips, slipCount };
 }
 
-function keepLines(game, lines) {
-  try {
-    sessionStorage.setItem(KEPT, JSON.stringify({ key: keyOf(game), lines }));
-  } catch {
-    // Storage is full or refused: a reload repeats the review.
-  }
-}
-
-/** Return the lines of the complete review of a game that this tab has kept, or null. */
-function keptLines(game) {
-  try {
-    const { key, lines } = JSON.parse(sessionStorage.getItem(KEPT));
-    return key === keyOf(game) ? lines : null;
-  } catch {
-    return null;
-  }
-}
-
 const SOMETHING = 0.5; // boxes of margin; smaller expected losses are noise
 
-/** Return the percentage of moves without loss as [{all}] by player; null without moves. */
+/** Return the percentage of decisions without loss as [{all}] by player; null without decisions. */
 function accuracyOf(lines) {
   return [0, 1].map((player) => {
-    const own = lines.filter((line) => line.player === player && line.lost != null);
+    const own = lines.filter((line) => line.player === player && line.lost != null && line.decision);
     return { all: own.length ? Math.round((100 * own.filter(({ lost }) => lost < SOMETHING).length) / own.length) : null };
   });
 }

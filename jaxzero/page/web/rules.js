@@ -109,6 +109,17 @@ export function replay(game, plies = game.moves.length) {
   return position;
 }
 
+/**
+ * Return whether the first player wants an even number of long chains, and the number of moves that have closed two boxes.
+ *
+ * The long chains, these moves, the dots and the edges before the game make an even sum if the first player gets control.
+ */
+export function longChainRule({ rows, cols, start }, { owner, plies }) {
+  const closed = owner.filter((each) => each === NOBODY).length; // each let its player move again
+  const pairs = plies.filter((ply) => ply.closed.length === 2).length;
+  return { even: ((rows + 1) * (cols + 1) + start.length - closed + pairs) % 2 === 0, pairs };
+}
+
 /** Return the edges of the last turn, which may close several boxes. */
 export function lastTurn(plies) {
   const first = plies.findLastIndex(({ player }) => player !== plies.at(-1).player) + 1;

@@ -1,11 +1,12 @@
 /** What the page remembers between visits. */
 
 import { CLOCKS } from "./clock.js";
-import { isFlag, isLevel, isShowable, isText, listOf, oneOf, orNull, within } from "./kinds.js";
+import { isFlag, isLevel, isShowable, isText, listOf, mapOf, oneOf, orNull, within } from "./kinds.js";
 import { MAX_NAME } from "./record.js";
 import { LARGEST_SIDE } from "./rules.js";
 
 const KEY = "jaxzero"; // other keys of the page begin with it
+const isRating = within(-1e4, 1e4);
 
 /** Each setting with its default and its kind. */
 const SETTINGS = {
@@ -20,7 +21,8 @@ const SETTINGS = {
   speed: [3, within(1, 5)],
   usualWait: [60, within(0, 1e6)], // seconds of the last long wait for the server
   name: ["", isText(MAX_NAME)], // of the person, for files and links
-  rating: [1000, within(-1e4, 1e4)], // rating of the person from games against levels
+  ratings: [{}, mapOf(isRating)], // of the person from games against levels, by the size of the board
+  rating: [1000, isRating], // of the person on boards of other sizes
   grade: [0, within(0, 2)], // of the problems: 0 easy, 1 medium, 2 hard
   streak: [0, within(0, 1e6)], // problems solved in a row
   counted: ["", isText(MAX_NAME)], // the address of the last problem that counted

@@ -96,9 +96,10 @@ export function showTools({ record, play, editor, ended, slips }) {
   find("#again").hidden = find("#ended").hidden = !ended;
   find("#new-game").classList.toggle("primary", !ended);
   setText(find("#ended"), t(slips ? "end.mistakes" : slips === 0 ? "end.none" : "end.review", { n: slips }));
-  const level = ended ? play.levelAfter() : null;
-  find("#other-level").hidden = level === null;
-  if (level) setText(find("#other-level"), t(level.harder ? "end.harder" : "end.easier"));
+  const offer = ended ? play.offerAfter() : null;
+  find("#other-level").hidden = !offer?.words;
+  if (offer?.words) setText(find("#other-level"), t(offer.words));
+  find("#end-lesson").hidden = !offer?.lesson;
   find("#redo").hidden = ended; // no redo and no hint at the end; other buttons take their place
   find("#hint").hidden = ended || play.engineWaits();
   find("#let-move").hidden = !play.engineWaits();

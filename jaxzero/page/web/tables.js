@@ -4,7 +4,7 @@ import { addToArchive, isEnded, isOther, removeFromArchive } from "./archive.js"
 import { t } from "./i18n.js";
 import { endOf, newName, seatsOf, setTable } from "./play.js";
 import { fromFragment, isAnnotated, keyOf } from "./record.js";
-import { edgeCount, replay } from "./rules.js";
+import { edgeCount, replay, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 /** Return a text that changes with every change that a person makes to a game. */
@@ -59,14 +59,22 @@ export function createTables({ record, play, editor, notice, showView, openView,
     focusBoard();
   }
 
-  /** Start a game like the last one, with the same players or against another level. */
-  function startAgain(level) {
+  /** Start a game like the last one with the same players. */
+  function startAgain() {
     const { rows, cols } = record.game;
-    if (level) remember({ setup: { ...settings.setup, rows, cols, levels: [level, settings.setup.levels[1]], mode: "engine", adapts: false } });
-    const seats = play.table.seats.map((seat) => (level && seat.level ? { ...seat, level } : seat));
     const table = setTable({ ...settings.setup, rows, cols });
-    open({ ...table, seats: table.rated && hasEngine() ? table.seats : seats }, "play");
+    open({ ...table, seats: table.rated && hasEngine() ? table.seats : play.table.seats }, "play");
     focusBoard();
+  }
+
+  /** Start a game like the last one against the level, or on the smaller board, that its result suggests. */
+  function startOtherLevel() {
+    const { words, level } = play.offerAfter();
+    const side = (count) => (words === "end.smaller" ? Math.max(SMALLEST_SIDE, count - 1) : count);
+    const [rows, cols] = [record.game.rows, record.game.cols].map(side);
+    const levels = [level, settings.setup.levels[1]];
+    remember({ setup: { ...settings.setup, rows, cols, levels, mode: "engine", adapts: false } });
+    start(settings.setup);
   }
 
   /** Let other players play on from the position shown. A game that would lose moves is set aside first. */
@@ -120,7 +128,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
   function isOnTable(shared) {
     const { game } = tableNow();
     const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-    return keyOf(begun) === keyOf(shared);
+    return keyOf(begun) === keyOf(shared) && (shared.moves.length > 0 || !game.moves.length); // every game continues an empty board
   }
 
   /** Restore the game of the last visit, or set up a new game. */
@@ -128,7 +136,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     play.sit(settings.table ?? setTable(settings.setup));
   }
 
-  return { keep, hasEngine, setAside, openArchived, remove, start, startAgain, startHere, showLoaded, showShared, restore };
+  return { keep, hasEngine, setAside, openArchived, remove, start, startAgain, startOtherLevel, startHere, showLoaded, showShared, restore };
 }
 
 /** Create the editor of positions: a click draws an edge or removes it. */

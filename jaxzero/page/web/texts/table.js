@@ -1,7 +1,5 @@
 /** Texts of the table: playing, notices, dialogs: [English, Chinese] each. */
 
-import { settings } from "../settings.js";
-
 const counted = (one, many) => (n) => (Number(n) === 1 ? `1 ${one}` : `${n} ${many}`);
 
 export const boxes = counted("box", "boxes");
@@ -27,16 +25,10 @@ export const TABLE = {
   "error.server": ["The server is busy or has failed. Your game is safe here.", "服务器繁忙或出错。您的对局仍保存在本页。"],
   "error.refused": ["The server cannot do this with this game. Your game is unchanged.", "服务器无法对此局这样做。您的对局未改变。"],
   "error.storage": ["This browser stores nothing here: games and settings last until the page closes.", "浏览器不在此保存数据：对局和设置只保留到页面关闭。"],
-  "error.read": [
-    "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
-    "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",
-  ],
+  "error.read": ["This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.", "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。"],
   "error.share": ["This link is damaged or cut off: please copy it whole. The board is unchanged.", "此链接已损坏或不完整，请完整复制。棋盘未改变。"],
 
-  "board.label": [
-    "Board of {rows} by {cols} boxes. Arrow keys move between edges, Enter draws.",
-    "{rows} 行 {cols} 列的棋盘。方向键在边之间移动，回车键画边。",
-  ],
+  "board.label": ["Board of {rows} by {cols} boxes. Arrow keys move between edges, Enter draws.", "{rows} 行 {cols} 列的棋盘。方向键在边之间移动，回车键画边。"],
   "edge.horizontal": ["horizontal edge row {row}, column {col}", "横边 第 {row} 行 第 {col} 列"],
   "edge.vertical": ["vertical edge row {row}, column {col}", "竖边 第 {row} 行 第 {col} 列"],
   "edge.drawn": ["{place}, drawn", "{place}，已画"],
@@ -67,7 +59,7 @@ export const TABLE = {
   "level.6": ["Advanced", "高手"],
   "level.7": ["Master", "大师"],
   "level.8": ["Expert", "专家"],
-  "level.0.note": ["Draws half of its edges at random.", "一半的着法是随机的。"],
+  "level.0.note": ["Draws four edges in five at random.", "五步中有四步是随机的。"],
   "level.1.note": ["Takes every box, and draws one edge in five at random.", "有格就占，五步中有一步随机。"],
   "level.2.note": ["Takes every box and avoids gifts, but knows no chains.", "有格就占，不白送，但不懂链。"],
   "level.3.note": ["Has read about chains. Slips often.", "略知链的道理，常有失误。"],
@@ -75,10 +67,7 @@ export const TABLE = {
   "level.5.note": ["Plays by intuition, without slips.", "凭直觉走棋，没有随手的失误。"],
   "level.6.note": ["Looks a little ahead at every move.", "每一步都向前看一点。"],
   "level.7.note": ["Looks far ahead at every move.", "每一步都看得很远。"],
-  "level.8.note": [
-    "Search and exact solver: plays perfectly as soon as the solver reaches the end of the game.",
-    "搜索加精确求解：一旦求解器能算到终局，便走得完美。",
-  ],
+  "level.8.note": ["Search and exact solver: plays perfectly as soon as the solver reaches the end of the game.", "搜索加精确求解：一旦求解器能算到终局，便走得完美。"],
 
   "status.yours": ["Your turn", "轮到您"],
   "status.begin": ["Your turn: join two dots", "轮到您：点击两点之间画一条边"],
@@ -88,10 +77,7 @@ export const TABLE = {
   "status.thinking": ["The computer thinks …", "电脑思考中……"],
   "status.failed": ["No answer yet. Trying again …", "尚无回应。正在重试……"],
   "status.paused": ["Paused", "已暂停"],
-  "status.earlier": [
-    "Moves taken back. Draw an edge to go on from here, or press Redo",
-    "之前的局面。可重做，或从这里走新的一步",
-  ],
+  "status.earlier": ["An earlier position. Draw an edge to go on from here, or press Redo", "之前的局面。可重做，或从这里走新的一步"],
   "status.ply": ["Move {at} of {all}", "第 {at} 步，共 {all} 步"],
   "status.variation": ["Variation. The game itself is kept", "变化。原对局已保留"],
   "status.edit": ["Set up a position: click edges on and off", "摆局：点击边来添加或去掉"],
@@ -106,7 +92,7 @@ export const TABLE = {
   "here.side": ["You play", "您执"],
   "here.start": ["Play", "开始"],
   "rating.level": ["{name} · rating {n}", "{name} · 等级分 {n}"],
-  "rating.now": ["Your rating against the computer is now {n}.", "您的等级分现为 {n}。"],
+  "rating.now": ["Your rating on {rows} × {cols} is now {n}.", "您在 {rows} × {cols} 上的等级分现为 {n}。"],
 
   "games.open": ["My games", "我的对局"],
   "games.title": ["My last games", "我最近的对局"],
@@ -116,7 +102,7 @@ export const TABLE = {
   "games.imported": ["Games added: {n}", "已导入对局：{n}"],
   "games.time": ["(time)", "（超时）"],
   "games.resigned": ["(resigned)", "（认输）"],
-  "games.accuracy": ["{n} % lost less than half a box", "{n}% 损失不到半格"],
+  "games.accuracy": ["{n} % of the decisions lost less than half a box", "{n}% 的选择损失不到半格"],
   "games.damaged": ["Stored games that cannot be shown: {n}. They are kept apart.", "无法显示的已存对局：{n}，已另行保存。"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
@@ -134,6 +120,8 @@ export const TABLE = {
   "end.again": ["Again", "再来一局"],
   "end.harder": ["A harder one?", "来个更难的？"],
   "end.easier": ["An easier one?", "来个容易的？"],
+  "end.smaller": ["A smaller board?", "换个小棋盘？"],
+  "end.lesson": ["A lesson that helps", "有用的一课"],
   "end.review": ["See the mistakes", "看看失误"],
   "end.mistakes": [({ n }) => `See your ${n} ${n === 1 ? "mistake" : "mistakes"}`, "看看您的 {n} 个失误"],
   "end.none": ["See the game: no mistake", "看看对局：没有失误"],
@@ -151,10 +139,7 @@ export const TABLE = {
   "hint.found": ["Hint: {place}", "提示：{place}"],
   "hint.exact": ["Best, proven: {place}", "已证明最佳：{place}"],
 
-  "chains.told": [
-    "One click drew {n} edges: it takes a chain up to the next choice. Undo takes them back.",
-    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。“悔棋”可收回。",
-  ],
+  "chains.told": ["One click drew {n} edges: it takes a chain up to the next choice. Undo takes them back.", "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。“悔棋”可收回。"],
 
   "new.open": ["New game", "新对局"],
   "new.title": ["New game", "新对局"],
@@ -188,14 +173,11 @@ export const TABLE = {
 
   "settings.title": ["Settings", "设置"],
   "settings.teaching": ["Teaching mode", "教学模式"],
-  "settings.teaching.note": [
-    "Warns before a move that loses 2 or more of the margin, and says why.",
-    "在走使净胜少 2 以上的棋之前提醒，并说明原因。",
-  ],
+  "settings.teaching.note": ["Warns before a move that loses 2 or more of the margin, and says why.", "在走使净胜少 2 以上的棋之前提醒，并说明原因。"],
   "settings.adapts": ["A level that adapts to me", "自动调整水平"],
   "settings.adapts.note": [
-    () => `Each game chooses the level nearest to your rating, now ${settings.rating}. Games with help do not count.`,
-    () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。用过帮助的对局不计分。`,
+    "Each game chooses the level nearest to your rating on this board, now {n}. Games with help do not count.",
+    "每局选择与您在此棋盘上的等级分（现为 {n}）最接近的水平。用过帮助的对局不计分。",
   ],
   "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
