@@ -129,12 +129,3 @@ def load(page, game):
     file = {"name": "game.json", "mimeType": "text/plain", "buffer": json.dumps(game).encode()}
     page.get_by_test_id("file-input").set_input_files(file)
     expect(moves(page)).to_have_count(len(game["moves"]))
-
-
-def look_back(page):
-    """Play three moves between two people on 2x2; show the first move in the review."""
-    start_game(page, size="2x2")
-    for edge in (0, 11, 6):
-        draw(page, edge)
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("move-1").click()

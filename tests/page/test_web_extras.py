@@ -37,21 +37,6 @@ def test_edges_boxes_and_the_end_are_heard_once_this_is_switched_on(open_page):
     assert len(page.evaluate("heard")[-3:]) == 3
 
 
-def test_nothing_is_heard_before_the_first_gesture(open_page):
-    page = open_page()
-    # Code that a test evaluates counts as a gesture, and so does waiting for an element. Code that
-    # the page runs by itself does not.
-    try_sound = "import('./sound.js').then(({ sound }) => sound('end'))"
-    tell = "then(() => console.log('tried'))"
-    page.add_init_script(f"{LISTEN} addEventListener('load', () => {try_sound}.{tell});")
-    page.evaluate("async () => (await import('./settings.js')).remember({ sound: true })")
-    with page.expect_console_message(lambda message: message.text == "tried"):
-        page.reload()
-    assert page.evaluate("heard") == []
-    page.evaluate(try_sound)
-    assert page.evaluate("heard.length") == 3
-
-
 def saved(page, name) -> Path:
     page.get_by_test_id("format").select_option(name)
     with page.expect_download() as download:

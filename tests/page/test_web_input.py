@@ -22,31 +22,6 @@ from browsing import (
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
 
 
-# Clicks an edge at the moment when the status begins with some words.
-CLICK_AT_ONCE = """([words, edge]) => new Promise((done) => {
-    const status = document.querySelector("#status");
-    const target = () => document.querySelector(`#board-host [data-edge="${edge}"]`);
-    const look = () => {
-        if (!status.textContent.startsWith(words)) return;
-        watcher.disconnect();
-        setTimeout(() => {
-            target().dispatchEvent(new MouseEvent("click", { bubbles: true }));
-            done(target().classList.contains("drawn"));
-        });
-    };
-    const watcher = new MutationObserver(look);
-    watcher.observe(status, { childList: true, characterData: true, subtree: true });
-})"""
-
-
-def test_a_click_counts_as_soon_as_it_is_your_turn(open_page):
-    page = open_page(motion="no-preference")
-    start_game(page, mode="engine", size="2x2")
-    page.evaluate(f"void (window.clicked = ({CLICK_AT_ONCE})(['Your turn', 11]))")
-    page.get_by_test_id("edge-0").click()
-    assert page.evaluate("window.clicked") is True
-
-
 def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     page = open_page("review", motion="no-preference")
     load(page, CHAIN)

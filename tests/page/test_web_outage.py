@@ -83,22 +83,6 @@ def test_a_button_repeats_at_once_and_so_does_a_computer_that_is_online_again(op
     page.get_by_test_id("move-2").wait_for()
 
 
-def test_what_is_no_longer_wanted_is_not_repeated(timed):
-    page = timed()
-    start_game(page, mode="engine", size="2x2")
-    reconnect = cut_off(page)
-    draw(page, 0)
-    expect(page.get_by_test_id("notice")).to_be_visible()
-    page.get_by_test_id("undo").click()
-    expect(page.get_by_test_id("notice")).not_to_be_visible()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    reconnect()
-    page.clock.fast_forward(2500)
-    page.wait_for_timeout(200)
-    assert not any("api/move" in url for url in asked)
-
-
 def test_let_it_move_is_offered_where_the_computer_waits(open_page):
     page = open_page()
     start_game(page, mode="engine", size="2x2")

@@ -51,7 +51,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, notice, isWanted: () => isReview() || hasEnded(), isShown: isReview, nameOf: (player) => status.sideName(player), onNews: showState, onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
+const review = createReview({ record, notice, isWanted: () => isReview() || (isEnd() && !play.watching()), isShown: isReview, nameOf: (player) => status.sideName(player), onNews: showState, onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
@@ -70,9 +70,9 @@ const files = createFiles({
   onLoad: (game, facts) => tables.showLoaded(game, facts),
 });
 
-/** Return whether the end of a game of a person is shown outside the review. */
-function hasEnded() {
-  return view === "play" && play.ended() && !play.watching() && record.at === record.game.moves.length;
+/** Return whether the end of a game is shown outside the review. */
+function isEnd() {
+  return view === "play" && !play.isOpen() && record.at === record.game.moves.length;
 }
 
 function press(edge, mayMiss) {
@@ -156,7 +156,7 @@ function showState(slowly = false) {
   board.show(game, position, { last: lastTurn(position.plies), enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
   analysis.draw(); // redraws the edge that a person has marked
-  const ended = !play.isOpen() && !isReview() && !editor.isOn() && record.at === game.moves.length;
+  const ended = isEnd();
   const words = status.statusWords();
   find("#status-words").textContent = words;
   find("#table").classList.toggle("named", /[hv]\d,\d/.test(words)); // the board shows its coordinates

@@ -226,11 +226,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     element.firstChild.append(sideSign(owner, 34, [0, 0]));
   }
 
-  return {
-    show,
-    focus,
-    layers: () => layers,
-  };
+  return { show, focus, layers: () => layers };
 }
 
 /** Return the items of a list of all boxes for screen readers: the owner, or the number of sides that are drawn. */

@@ -8,10 +8,7 @@ import { remember, settings } from "./settings.js";
 export function openDialog(name, ...parts) {
   const dialog = find("#dialog");
   const close = html("button", { class: "quiet", type: "button", "aria-label": t("close"), onclick: () => dialog.close() }, icon("close"));
-  dialog.replaceChildren(
-    html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close),
-    ...parts,
-  );
+  dialog.replaceChildren(html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close), ...parts);
   dialog.setAttribute("aria-labelledby", `${name}-title`);
   dialog.dataset.testid = `${name}-dialog`;
   if (!dialog.open) dialog.showModal();

@@ -84,11 +84,7 @@ export function sideSign(player, size = 16, centre = []) {
     player === 0
       ? svg("circle", { cx: 8, cy: 8, r: 6 })
       : svg("path", { d: "M8 1 15 8 8 15 1 8Z" });
-  return svg(
-    "svg",
-    { class: `sign side-${player}`, viewBox: "0 0 16 16", x, y, width: size, height: size, "aria-hidden": "true" },
-    shape,
-  );
+  return svg("svg", { class: `sign side-${player}`, viewBox: "0 0 16 16", x, y, width: size, height: size, "aria-hidden": "true" }, shape);
 }
 
 /** Outlines of the icons, drawn with round strokes on a field of 24 by 24. */

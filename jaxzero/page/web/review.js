@@ -94,16 +94,13 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
     return mistakes().map(({ ply, player, best, lost, exact }) => ({ ply, player, best, lost, exact, edge: reviewed.moves[ply] })).reverse();
   }
 
-  /** Return the mistakes of persons; all mistakes if there is none of a person in the whole game. */
-  function slips() {
-    const own = allSlips().filter(({ player }) => seats()[player].kind === "person");
-    return own.length ? own : allSlips();
-  }
+  const ownSlips = () => allSlips().filter(({ player }) => seats()[player].kind === "person");
+
+  /** Return the mistakes of persons; all mistakes if no person made one. */
+  const slips = () => (ownSlips().length ? ownSlips() : allSlips());
 
   /** Return the number of mistakes of persons, or null while it is not known. */
-  function slipCount() {
-    return complete ? allSlips().filter(({ player }) => seats()[player].kind === "person").length : null;
-  }
+  const slipCount = () => (complete ? ownSlips().length : null);
 
   function jump() {
     const later = mistakes().find(({ ply }) => ply + 1 > record.at) ?? mistakes()[0];

@@ -53,12 +53,7 @@ export function boxesBeside(board, edge) {
 function sidesOf(board, box) {
   const row = Math.floor(box / board.cols);
   const col = box % board.cols;
-  return [
-    edgeAt(board, "h", row, col),
-    edgeAt(board, "h", row + 1, col),
-    edgeAt(board, "v", row, col),
-    edgeAt(board, "v", row, col + 1),
-  ];
+  return [edgeAt(board, "h", row, col), edgeAt(board, "h", row + 1, col), edgeAt(board, "v", row, col), edgeAt(board, "v", row, col + 1)];
 }
 
 function openSides(board, drawn, box) {

@@ -114,23 +114,14 @@ export const STUDY = {
 
   "teach.checking": ["Checking the move …", "正在检查这一步……"],
   "teach.title": ["Look again", "再看一看"],
-  "teach.loses": [
-    ({ lost, proven }) => `${proven ? "Proven" : "Estimate"}: after this move you end ${lost} worse (your boxes minus the other side’s).`,
-    ({ lost, proven }) => `${proven ? "已证明" : "估计"}：这一步使您的净胜（您的格数减对方格数）少${lost}。`,
-  ],
+  "teach.loses": [({ lost, proven }) => `${proven ? "Proven" : "Estimate"}: after this move you end ${lost} worse (your boxes minus the other side’s).`, ({ lost, proven }) => `${proven ? "已证明" : "估计"}：这一步使您的净胜（您的格数减对方格数）少${lost}。`],
   "teach.chain": [({ n }) => `It opens a chain of ${boxes(n)}: the other side can take them, or take all but two and keep control.`, "它打开了一条 {n} 格的链：对方可以全部吃掉，也可以留下两格来保持控制权。"],
   "teach.loop": [({ n }) => `It opens a loop of ${boxes(n)}: the other side can take them, or leave four and keep control.`, "它打开了一个 {n} 格的环：对方可以全部吃掉，也可以留下四格来保持控制权。"],
   "teach.gives": [({ n }) => `It lets the other side take ${boxes(n)} at once.`, "它让对方马上可以占 {n} 格。"],
   "teach.leaves": [({ n }) => `It leaves ${boxes(n)} that you could take now.`, "它放着您现在就能占的 {n} 格不占。"],
   "teach.takes": ["It takes a box, but the best edge takes none: it leaves the last boxes and keeps control. Think of the double-cross.", "它占了一格，而最佳边不占：它留下最后几格，保持控制权。想一想“双交”。"],
-  "teach.half": [
-    "It is half-hearted: it gives two boxes in a way that lets the other side hand the turn back. The middle edge gives them firmly.",
-    "这是半心着：送出两格，却让对方可以把先手交还。画中间的边才送得干脆。",
-  ],
-  "teach.parity": [
-    ({ n, better }) => `It is safe, but it leaves ${edges(n)}, and the best edge leaves ${better}. Who runs out of safe edges first must give boxes away.`,
-    "它本身安全，但之后剩 {n} 条安全边，而最佳边之后剩 {better} 条。先用完安全边的一方必须送格。",
-  ],
+  "teach.half": ["It is half-hearted: it gives two boxes in a way that lets the other side hand the turn back. The middle edge gives them firmly.", "这是半心着：送出两格，却让对方可以把先手交还。画中间的边才送得干脆。"],
+  "teach.parity": [({ n, better }) => `It is safe, but it leaves ${edges(n)}, and the best edge leaves ${better}. Who runs out of safe edges first must give boxes away.`, "它本身安全，但之后剩 {n} 条安全边，而最佳边之后剩 {better} 条。先用完安全边的一方必须送格。"],
   "teach.other": ["The search estimates that another edge is better.", "搜索估计另一条边更好。"],
   "teach.anyway": ["Play it anyway", "仍然这样走"],
   "teach.back": ["Take back", "收回"],

@@ -39,10 +39,7 @@ export const TABLE = {
   "box.of": ["box row {row}, column {col}: {owner}", "格 第 {row} 行 第 {col} 列：{owner}"],
   "box.open": [({ sides }) => `${sides} of 4 sides`, "四边已画 {sides} 条"],
   "box.nobody": ["nobody", "无主"],
-  "live.move": [
-    ({ name, place, closed }) => `${name}: ${place}${closed ? `, closes ${boxes(closed)}` : ""}`,
-    ({ name, place, closed }) => `${name}：${place}${closed ? `，占 ${closed} 格` : ""}`,
-  ],
+  "live.move": [({ name, place, closed }) => `${name}: ${place}${closed ? `, closes ${boxes(closed)}` : ""}`, ({ name, place, closed }) => `${name}：${place}${closed ? `，占 ${closed} 格` : ""}`],
 
   "players.label": ["Players and score", "双方与比分"],
   "name.you": ["You", "您"],
@@ -175,10 +172,7 @@ export const TABLE = {
   "settings.teaching": ["Teaching mode", "教学模式"],
   "settings.teaching.note": ["Warns before a move that loses 2 or more of the margin, and says why.", "在走使净胜少 2 以上的棋之前提醒，并说明原因。"],
   "settings.adapts": ["A level that adapts to me", "自动调整水平"],
-  "settings.adapts.note": [
-    "Each game chooses the level nearest to your rating on this board, now {n}. Games with help do not count.",
-    "每局选择与您在此棋盘上的等级分（现为 {n}）最接近的水平。用过帮助的对局不计分。",
-  ],
+  "settings.adapts.note": ["Each game chooses the level nearest to your rating on this board, now {n}. Games with help do not count.", "每局选择与您在此棋盘上的等级分（现为 {n}）最接近的水平。用过帮助的对局不计分。"],
   "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
   "settings.version": ["jaxzero {version}", "jaxzero {version}"],
