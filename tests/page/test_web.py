@@ -136,7 +136,7 @@ def test_analysis_on_and_off_and_a_hint(open_page):
     expect(page.get_by_test_id("live")).to_contain_text("edge row")  # the long form
 
 
-def test_a_game_is_reviewed_varied_and_shared(open_page):
+def test_a_game_is_reviewed_and_varied(open_page):
     page = open_page("review")
     load(page, GAME)
     page.locator(".graph .slip").first.wait_for()
@@ -154,14 +154,6 @@ def test_a_game_is_reviewed_varied_and_shared(open_page):
     assert moves(page).count() == 3
     page.get_by_test_id("leave-variation").click()
     assert moves(page).count() == 5
-    page.get_by_test_id("share").click()
-    expect(page).to_have_url(re.compile("#g="))
-    other = open_page(page.url.partition("#")[2])
-    assert moves(other).count() == 5
-    for link in ("g=9x9.AA.AA", "g=0x2..", "g=2x2.%"):  # invalid links
-        other.goto("about:blank")
-        other.goto(f"{page.url.partition('#')[0]}#{link}")
-        expect(other.get_by_test_id("notice")).to_be_visible()
 
 
 def test_teaching_warns_before_a_costly_move(open_page):

@@ -50,7 +50,8 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
       onReviewed(accuracyOf(lines), allSlips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
-      notice.fail("review", error, again);
+      if (isShown()) notice.fail("review", error, again);
+      else stop(); // nobody waits for it
     } finally {
       if (mine === controller) controller = null;
       renderWords();
