@@ -167,7 +167,7 @@ def test_the_end_shows_the_winner_counts_the_mistakes_and_begins_again_by_one_cl
     scores = [int(page.get_by_test_id(f"score-{side}").inner_text()) for side in (0, 1)]
     winner = scores.index(max(scores)) if scores[0] != scores[1] else "null"
     expect(page.get_by_test_id("status")).to_have_class(re.compile(f"result side-{winner}"))
-    expect(page.get_by_test_id("ended")).to_have_text(re.compile(r"your \d+ mistake|no mistake"))
+    expect(page.get_by_test_id("ended")).to_have_text(re.compile(r"your \d+ mistake|No mistake"))
     shown = page.get_by_test_id("ended").inner_text()
     page.get_by_test_id("ended").click()
     own = page.locator("#mistakes tbody .sign.side-1").count()
