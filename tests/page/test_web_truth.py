@@ -4,52 +4,59 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from browsing import GAME, draw, expect, load, moves, set_switch, start_game, to_play
 
-from jaxzero.game import DotsAndBoxes, count_sides
+from jaxzero.game import DotsAndBoxes, box_sides_table, count_sides, fullest_beside
 from jaxzero.game.records import RecordedGame
-from jaxzero.play.analysis import by_structure
-from jaxzero.players.players import careful_edges
+from jaxzero.play.problems import LONG, find_regions
 from jaxzero.solver.small import small_values
 
 BOARD = DotsAndBoxes(3, 3)
+PAIRS = ((0, 1), (3, 4))  # boxes that share a side
 
 
 def endgames(rng):
-    """Yield 3x3 games up to the first position with only long chains and loops."""
+    """Yield 3x3 games up to the first position with only long chains and loops, and the chains.
+
+    They begin with the sides of 0, 1 or 2 pairs of boxes, each closed by one move, and go on with
+    safe edges. Some of the first edges are drawn before the game.
+    """
     while True:
-        start = rng.choice(BOARD.num_edges, size=rng.integers(4), replace=False)
-        game = RecordedGame(3, 3, tuple(map(int, start)))
-        while not game.is_over:
-            sides = count_sides(BOARD, game.drawn)[:-1]
-            if np.isin(sides, (2, 4)).all():
-                chains = by_structure(BOARD, game.drawn).chains
-                if min(len(chain.boxes) for chain in chains) > 2:
-                    yield game, sum(chain.kind == "chain" for chain in chains)
-                break
-            edges = careful_edges(BOARD, game.drawn[None])[0] if rng.random() < 0.7 else ~game.drawn
-            game = game.draw(int(rng.choice(np.flatnonzero(edges))))
+        moves, drawn = [], np.zeros(BOARD.num_edges, bool)
+        for one, other in PAIRS[: rng.integers(3)]:
+            sides = box_sides_table(BOARD)[[one, other]].ravel()
+            outer = [edge for edge in sides if edge not in moves and (sides == edge).sum() == 1]
+            moves += [*rng.permutation(outer), np.intersect1d(*sides.reshape(2, 4)).item()]
+        drawn[moves] = True
+        while (safe := np.flatnonzero(~drawn & (fullest_beside(BOARD, drawn) < 2))).size:
+            moves.append(rng.choice(safe))
+            drawn[moves[-1]] = True
+        if np.isin(count_sides(BOARD, drawn)[:-1], (2, 4)).all():
+            regions = [*find_regions(BOARD, drawn)]
+            if min(region.size for region in regions) >= LONG:
+                moves, before = list(map(int, moves)), rng.integers(4)
+                game = RecordedGame(3, 3, tuple(moves[:before]), tuple(moves[before:]))
+                yield game, sum(not region.is_loop for region in regions)
 
 
 def test_the_long_chain_rule_names_the_side_that_the_solver_sees_ahead(open_page):
     """Nobody wants to open the first long chain, so the side not to move is in control."""
-    page, counts = open_page(), Counter()
-    rule = """async (game) => {
+    rule = """async (games) => {
         const { longChainRule, replay } = await import("./rules.js");
-        return longChainRule(game, replay(game));
+        return games.map((game) => longChainRule(game, replay(game)));
     }"""
-    for game, chains in endgames(np.random.default_rng(1)):
-        said = page.evaluate(rule, game.to_json())
-        controls = 0 if said["even"] == (chains % 2 == 0) else 1
+    found = [*islice(endgames(np.random.default_rng(1)), 60)]
+    said, seen = open_page().evaluate(rule, [game.to_json() for game, _ in found]), set()
+    for (game, chains), rule in zip(found, said, strict=True):
+        controls = 0 if rule["even"] == (chains % 2 == 0) else 1
         assert controls == 1 - game.player, game
         assert small_values(BOARD, game.drawn).max() <= 0, "the side to move wins nothing"
-        counts[said["pairs"], len(game.start) % 2] += 1
-        if min(counts[pairs, odd] for pairs in (0, 1, 2) for odd in (0, 1)) > 2:
-            break
+        seen.add((rule["pairs"], len(game.start) % 2))
+    assert len(seen) == 6, "0, 1 and 2 pairs with an odd and an even start"
 
 
 def answer(line, route):

@@ -26,7 +26,7 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
     outcome?.chances && words("muted", outcome.chances),
-    reachWords(latest, position, busy),
+    reachWords(latest, game, position, busy),
     bestLines(),
     structureFacts(latest.structure, game, position),
     legend(),
@@ -81,9 +81,9 @@ function badge(latest, busy) {
 }
 
 /** Return a note on how far the solver reaches if the finished analysis has not proven the position, else null. */
-function reachWords(latest, { drawn }, busy) {
+function reachWords(latest, { rows, cols }, { drawn }, busy) {
   if (busy || latest.exact?.value !== undefined) return null;
-  return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
+  return words("muted", t(Math.max(rows, cols) > 7 ? "analysis.large" : "analysis.reach", { n: drawn.filter((each) => !each).length }));
 }
 
 function structureFacts(structure, game, position) {

@@ -3,7 +3,7 @@
 import { html, svg } from "./dom.js";
 import { t } from "./i18n.js";
 import { costClass } from "./overlay.js";
-import { marginWords } from "./outcome.js";
+import { lostWords, marginWords } from "./outcome.js";
 
 const HEIGHT = 170;
 const PAD = { left: 30, right: 10, top: 12, bottom: 22 };
@@ -78,6 +78,6 @@ function slip(line, lines, { x, y }, nameOf) {
       r: Math.min(12, 3.5 + 2.4 * Math.sqrt(line.lost)),
       "data-ply": line.ply + 1,
     },
-    svg("title", {}, `${line.ply + 1}: −${line.lost} (${marginWords(margin, nameOf)})`),
+    svg("title", {}, `${line.ply + 1}: ${lostWords(line)} (${marginWords(margin, nameOf)})`),
   );
 }

@@ -44,7 +44,6 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     const places = path.map((each, depth) => (path[depth - 1] ?? record.root).variations.indexOf(each));
     const shown = isShown(index, path);
     const slip = slipAt(index, game);
-    const lost = slip ? formatNumber(slip.lost) : "";
     const name = edgeName(game, edge);
     const note = line.comments?.[index + 1];
     const button = html(
@@ -61,7 +60,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       html("span", { class: "visually-hidden" }, nameOf(player)),
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
-      slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
+      slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `${slip.exact ? "−" : "≈−"}${formatNumber(slip.lost)}`) : null,
       note ? noteOf(note) : null,
     );
     return html("li", { class: `by-${player}` }, button);

@@ -6,7 +6,7 @@ import { drawGraph } from "./graph.js";
 import { t, waitWords } from "./i18n.js";
 import { createMoves } from "./moves.js";
 import { tell } from "./notice.js";
-import { formatNumber, lostWords } from "./outcome.js";
+import { lostWords } from "./outcome.js";
 import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
@@ -165,8 +165,8 @@ export function createReview({ record, notice, isWanted, isShown, nameOf, onNews
     if (!mistakes().length) return complete ? t("review.none") : "";
     const players = [0, 1].map((player) => {
       const own = mistakes().filter((line) => line.player === player);
-      const lost = formatNumber(own.reduce((sum, line) => sum + line.lost, 0));
-      return { name: nameOf(player), count: own.length, lost };
+      const sum = { lost: own.reduce((all, line) => all + line.lost, 0), exact: own.every(({ exact }) => exact) };
+      return { name: nameOf(player), count: own.length, lost: lostWords(sum) };
     });
     return t("review.summary", { players });
   }

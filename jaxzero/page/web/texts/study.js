@@ -16,8 +16,8 @@ export const STUDY = {
   "warming": ["Please wait … {seconds} s of about {usual}", "请稍候……{seconds} 秒，共约 {usual} 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
-    ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
-    ({ players }) => `失误：${players.map(({ name, count, lost }) => `${name} ${count} 次${count ? `（净胜 −${lost}）` : ""}`).join("，")}。`,
+    ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (${lost})` : ""}`).join(", ")}.`,
+    ({ players }) => `失误：${players.map(({ name, count, lost }) => `${name} ${count} 次${count ? `（${lost}）` : ""}`).join("，")}。`,
   ],
   "review.graph": ["Expected final margin after each move, above zero for the first player", "每步之后预期的最终净胜格数，零线以上为先手领先"],
   "review.best": ["Move {number} lost {lost}. Better: {edge}", "第 {number} 步损失{lost}。更好：{edge}"],
@@ -79,6 +79,7 @@ export const STUDY = {
   "stage.partly": ["proven: {n} of {all} edges", "精确：{all} 条边中 {n} 条"],
   "analysis.lines": ["Best edges, and how play may go on", "最佳变化"],
   "analysis.reach": ["Not proven: {n} edges are open. Proofs take long beyond about 38.", "未证明：还有 {n} 条未画的边。超过约 38 条时，证明需要很久。"],
+  "analysis.large": ["Not proven: beyond 7 × 7 only the last 12 edges are.", "未证明：超过 7 × 7 的棋盘只证明最后 12 条边。"],
   "analysis.target": [
     ({ even, all, pairs }) => `Long chain rule: so far the first player wants an ${even ? "even" : "odd"} number of long chains. Now ${all}.${pairs ? ` Moves that closed two boxes count: ${pairs}.` : ""}`,
     ({ even, all, pairs }) => `长链规则：目前先手希望长链为${even ? "偶" : "奇"}数，现有 ${all} 条。${pairs ? `一笔占两格的着法也计入：${pairs} 次。` : ""}`,

@@ -57,7 +57,7 @@ export const TABLE = {
   "level.7": ["Master", "大师"],
   "level.8": ["Expert", "专家"],
   "level.0.note": ["Draws four edges in five at random.", "五步中有四步是随机的。"],
-  "level.1.note": ["Takes every box, and draws one edge in five at random.", "有格就占，五步中有一步随机。"],
+  "level.1.note": ["Takes boxes and avoids gifts, but draws one edge in five at random.", "会占格，不白送，但五步中有一步随机。"],
   "level.2.note": ["Takes every box and avoids gifts, but knows no chains.", "有格就占，不白送，但不懂链。"],
   "level.3.note": ["Has read about chains. Slips often.", "略知链的道理，常有失误。"],
   "level.4.note": ["Plays by intuition. Slips now and then.", "凭直觉走棋，偶有失误。"],
