@@ -136,6 +136,35 @@ def test_coordinates_are_faint_until_a_name_is_on_the_screen(open_page):
             page.get_by_test_id("analysis").click()
 
 
+LINE = "(line) => ['x1', 'y1', 'x2', 'y2'].map((name) => line.getAttribute(name)).join()"
+
+
+def test_areas_meet_the_curve_moves_are_in_columns_and_marks_of_an_edge_are_alike(open_page):
+    page = open_page("review")
+    lines = [{"ply": ply, "margin": margin} for ply, margin in enumerate((2, -2, 2))]
+    body = "".join(json.dumps(line | {"player": 0, "lost": 0}) + "\n" for line in lines)
+    page.route("**/api/review", lambda route: route.fulfill(body=body))
+    load(page, GAME)
+    page.locator(".graph .curve").wait_for()
+    wait_for_review(page)
+    curve, *areas = (
+        [tuple(map(float, point.split(","))) for point in part.get_attribute("points").split()]
+        for part in page.locator(".graph .curve, .graph polygon").all()[::-1]
+    )
+    crossing = (curve[0][0] + curve[1][0]) / 2, (curve[0][1] + curve[1][1]) / 2
+    assert [pytest.approx(crossing) in area for area in areas] == [True, True]
+    left = "(all) => [...new Set(all.map((one) => one.getBoundingClientRect().left))]"
+    columns = [page.locator(f"#moves .by-{side}").evaluate_all(left) for side in (0, 1)]
+    assert [len(column) for column in columns] == [1, 1] and columns[0] < columns[1]
+    to_play(page)
+    start_game(page)
+    page.get_by_test_id("hint").click()
+    hint = page.locator("#board-host .hint").evaluate(LINE)
+    page.get_by_test_id("analysis").click()
+    page.locator("#board-host .cost").first.wait_for(state="attached")
+    assert hint in [line.evaluate(LINE) for line in page.locator("#board-host line.cost-0").all()]
+
+
 def test_numbers_and_dates_are_written_as_in_the_language_of_the_page(open_page):
     page = open_page("review", locale="en-GB", timezone_id="Europe/Paris", alone=True)
     load(page, GAME | {"moves": [*GAME["moves"], 9]})
@@ -167,7 +196,7 @@ def test_the_end_shows_the_winner_counts_the_mistakes_and_begins_again_by_one_cl
     scores = [int(page.get_by_test_id(f"score-{side}").inner_text()) for side in (0, 1)]
     winner = scores.index(max(scores)) if scores[0] != scores[1] else "null"
     expect(page.get_by_test_id("status")).to_have_class(re.compile(f"result side-{winner}"))
-    expect(page.get_by_test_id("ended")).to_have_text(re.compile(r"your \d+ mistake|no mistake"))
+    expect(page.get_by_test_id("ended")).to_have_text(re.compile(r"your \d+ mistake|No mistake"))
     shown = page.get_by_test_id("ended").inner_text()
     page.get_by_test_id("ended").click()
     own = page.locator("#mistakes tbody .sign.side-1").count()

@@ -121,7 +121,7 @@ export const TABLE = {
   "end.lesson": ["A lesson?", "学一课？"],
   "end.review": ["See the mistakes", "看看失误"],
   "end.mistakes": [({ n }) => `See your ${n} ${n === 1 ? "mistake" : "mistakes"}`, "看看您的 {n} 个失误"],
-  "end.none": ["See the game: no mistake", "看看对局：没有失误"],
+  "end.none": ["No mistake", "没有失误"],
 
   resign: ["Resign", "认输"],
   "resign.title": ["Resign this game?", "认输？"],
