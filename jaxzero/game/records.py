@@ -28,6 +28,7 @@ LONGEST_TEXT = 2**20  # characters
 LARGEST_SIDE = 20  # rows and columns
 LONGEST_NAME = 200  # characters
 LONGEST_COMMENT = 1000  # characters
+RESULTS = ("", "first resigned", "second resigned", "first timed out", "second timed out")
 _PIECE = re.compile(r"([rb])\(([a-f])([1-6]),([hv])\)")
 _SIZE = re.compile(r"#? *([0-9]{1,3}) *x *([0-9]{1,3})", re.IGNORECASE)
 
@@ -58,6 +59,7 @@ class RecordedGame:
     names: tuple[str, str] = ("", "")  # of player 0 and player 1
     title: str = ""
     date: str = ""
+    result: str = ""  # one of RESULTS: who lost before the last edge was drawn, and why
     comments: Comments = ()
     variations: tuple[Variation, ...] = ()
 
@@ -69,6 +71,8 @@ class RecordedGame:
         names = _listed("names", self.names)
         if len(names) != 2:
             raise InputError(f"names: {shown(list(names))} must be two names")
+        if self.result not in RESULTS:
+            raise InputError(f"result: {shown(self.result)} is none of {', '.join(RESULTS[1:])}")
         checked = {
             "start": tuple(sorted(self.start)),
             "moves": tuple(self.moves),
@@ -83,13 +87,14 @@ class RecordedGame:
         """Return the game with one more move. Raises: InputError for an illegal edge."""
         if 0 <= edge < self.board.num_edges and self.drawn[edge]:
             raise InputError(f"edge {edge_name(self.board, edge)} is already drawn")
-        return replace(self, moves=(*self.moves, edge))
+        return replace(self, moves=(*self.moves, edge), result="")
 
     def cut(self, plies: int) -> RecordedGame:
         """Return the game after its first `plies` moves."""
         return replace(
             self,
             moves=self.moves[:plies],
+            result="",
             comments=tuple(one for one in self.comments if one[0] <= plies),
             variations=tuple(one for one in self.variations if one.at <= plies),
         )
@@ -169,9 +174,10 @@ class RecordedGame:
             raise InputError("variations: lie too deep within each other") from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON; comments and variations only if there are any."""
+        """Return the fields as JSON; result, comments and variations only if there are any."""
         single = ("rows", "cols", "title", "date")
         lists = {name: list(getattr(self, name)) for name in ("start", "moves", "names")}
+        single += ("result",) if self.result else ()
         return {name: getattr(self, name) for name in single} | lists | _lines_to_json(self)
 
 
@@ -272,8 +278,10 @@ def _to_ccgc(game: RecordedGame) -> dict[str, Any]:
     if game.board != CCGC_BOARD or game.start:
         what = game.board if game.board != CCGC_BOARD else "a start position"
         raise InputError(f"format: ccgc holds games of 5x5 from an empty board, not {what}")
-    over = len(game.moves) == game.board.num_edges
     first, second = game.score
+    winner = ("R" if first > second else "B") if game.is_over else ""
+    if game.result:
+        winner = "B" if game.result.startswith("first") else "R"
     pieces = []
     for player, edge in zip(game.players, game.moves, strict=False):
         kind, row, col = place_of(game.board, edge)
@@ -281,7 +289,7 @@ def _to_ccgc(game: RecordedGame) -> dict[str, Any]:
     return {
         "R": game.names[0],
         "B": game.names[1],
-        "winner": ("R" if first > second else "B") if over else "",
+        "winner": winner,
         "RScore": first,
         "BScore": second,
         "Date": game.date,

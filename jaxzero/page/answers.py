@@ -4,7 +4,7 @@ All input is checked, and sizes and times are bounded. A stream of answers yield
 waits for the compiler, so that other questions get a turn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -21,7 +21,7 @@ from jaxzero.play.opponents import (
     level_facts,
     play_level,
 )
-from jaxzero.play.problems import GRADES, THEMES, find_problem
+from jaxzero.play.problems import GRADES, SOLVER, THEMES, find_problem
 from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
 
@@ -97,14 +97,21 @@ def review(question: Answer) -> Iterator[Answer]:
 
 def reviews(game: RecordedGame, simulations: int) -> Iterator[Answer]:
     """Yield the expected result of every position, and the margin that its move lost."""
+    yield from preparing(SOLVER.waits())
     wait = analysis_programs(game.board).waits
     for line in review_game(agent_of(game.board), game, simulations, wait):
         if isinstance(line, ReviewLine):
             yield asdict(line) | {"mistake": line.is_mistake}
         else:
-            yield {"preparing": int(line)}
-            yield WAIT
+            yield from preparing([line])
     yield {"done": True}
+
+
+def preparing(waits: Iterable[float]) -> Iterator[Answer]:
+    """Yield the seconds of waiting for the compiler so far, and let other questions go first."""
+    for waited in waits:
+        yield {"preparing": int(waited)}
+        yield WAIT
 
 
 def game_of(question: Answer) -> RecordedGame:

@@ -22,7 +22,6 @@ from jaxzero.host.memory import cores
 from jaxzero.network.network import Agent
 from jaxzero.play.looking import (
     exact_line,
-    expected_owners,
     line_of_play,
     look_at,
     moves_of,
@@ -59,6 +58,7 @@ class EdgeFacts:
     value: float | None = None
     lost: float | None = None  # boxes worse than the best edge
     exact: bool = False  # value and lost are proven
+    bound: bool = False  # proven: value is at most this, lost at least this
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Chain:
     """A chain or loop of the position after all free boxes are taken, or the free boxes."""
 
     boxes: tuple[int, ...]
-    kind: str  # chain, loop or free
+    kind: str  # chain, loop, free, or single: a box that no other box continues
     edges: tuple[int, ...]  # undrawn edges of its boxes
 
 
@@ -88,7 +88,6 @@ class Analysis(Generic[Value]):
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
     lines: tuple[tuple[int, ...], ...] = ()  # `line`, then lines after the next best edges
-    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; all None if unknown
     bounds: tuple[int, int] | None = None  # proven bounds of the value; equal when it is proven
 
     @property
@@ -149,18 +148,18 @@ def stages(
     board = agent.network.board
     if drawn.all():
         return
-    found = by_structure(board, drawn)
+    analysis = by_structure(board, drawn)
     values = small_values(board, drawn) if seconds > 0 else None
     proof = None
     if values is None and seconds > 0:
         if _is_small(board, drawn) and not is_compiled():
-            yield found
+            yield analysis
         proof = prove(board, drawn, min(seconds, AT_ONCE))
 
-    def proven(found: Analysis) -> Analysis:
+    def proven(analysis: Analysis) -> Analysis:
         if values is not None:
-            return _with_bounds(found, int(values.max()), values, values, ahead)
-        return _proven(found, drawn, ahead, proof) if proof else found
+            return _with_bounds(analysis, int(values.max()), values, values, ahead)
+        return _proven(analysis, drawn, ahead, proof) if proof else analysis
 
     @cache
     def line_from(edge: int) -> tuple[int, ...]:
@@ -168,35 +167,28 @@ def stages(
             return exact_line(board, drawn, (edge,))
         return line_of_play(agent, drawn, edge)
 
-    @cache
-    def owners_after(line: tuple[int, ...]) -> tuple[int | None, ...]:
-        return expected_owners(agent, drawn, line)
+    def with_line(analysis: Analysis) -> Analysis:
+        worse = analysis.best is not None and (
+            values is not None or analysis.line == (analysis.best,)
+        )
+        return replace(analysis, line=line_from(analysis.best)) if worse else analysis
 
-    def with_line(found: Analysis) -> Analysis:
-        worse = found.best is not None and (values is not None or found.line == (found.best,))
-        return replace(found, line=line_from(found.best)) if worse else found
+    def with_lines(analysis: Analysis) -> Analysis:
+        analysis = with_line(analysis)
+        if analysis.best is None:
+            return analysis
+        return replace(analysis, lines=(analysis.line, *map(line_from, best_edges(analysis)[1:])))
 
-    def with_lines(found: Analysis) -> Analysis:
-        found = with_line(found)
-        if found.best is None:
-            return found
-        others = tuple(map(line_from, best_edges(found)[1:]))
-        owners = owners_after(found.line)
-        low, high = found.bounds or (-board.num_boxes, board.num_boxes)
-        if not low <= owners.count(0) - owners.count(1) <= high:
-            owners = (None,) * board.num_boxes  # the network's play contradicts a proof
-        return replace(found, lines=(found.line, *others), owners=owners)
-
-    yield proven(found) if values is None else with_lines(proven(found))
-    found = by_network(agent, found, drawn, ahead)
-    yield with_line(proven(found))
+    yield proven(analysis) if values is None else with_lines(proven(analysis))
+    analysis = by_network(agent, analysis, drawn, ahead)
+    yield with_line(proven(analysis))
     if simulations:
-        found = by_search(agent, found, drawn, simulations)
-        yield with_line(proven(found))
+        analysis = by_search(agent, analysis, drawn, simulations)
+        yield with_line(proven(analysis))
     if simulations or seconds > 0:
-        yield with_lines(proven(found))  # slow: the network plays the lines
+        yield with_lines(proven(analysis))  # slow: the network plays the lines
     if seconds > 0:
-        yield from map(with_lines, by_solver(board, proven(found), drawn, ahead, seconds))
+        yield from map(with_lines, by_solver(board, proven(analysis), drawn, ahead, seconds))
 
 
 def analyse(
@@ -205,20 +197,23 @@ def analyse(
     """Return the last analysis of `stages`. Raises: InputError for a finished game."""
     if drawn.all():
         raise InputError(f"position: no edge is left on a {agent.network.board} board")
-    *_, found = stages(agent, drawn, ahead, simulations, seconds)
-    return found
+    *_, analysis = stages(agent, drawn, ahead, simulations, seconds)
+    return analysis
 
 
-def best_edges(found: Analysis) -> list[int]:
+def best_edges(analysis: Analysis) -> list[int]:
     """Return up to `MAX_LINES` edges of an analysis that has values, the best edge first.
 
     Edges of one kind in one chain have the same value, so the list has only the best one.
     """
-    chains = [chain for chain in found.chains if chain.kind != "free"]
+    chains = [chain for chain in analysis.chains if chain.kind != "free"]
     chain_of = {edge: chain.boxes for chain in chains for edge in chain.edges}
     ranked = sorted(
-        found.edges,
-        key=lambda one: (one.edge != found.best, one.lost, -(one.visits or 0), -(one.prior or 0.0)),
+        analysis.edges,
+        key=lambda one: (
+            *(one.edge != analysis.best, one.lost, one.bound),
+            *(-(one.visits or 0), -(one.prior or 0.0)),
+        ),
     )
     listed: dict[tuple, int] = {}
     for one in ranked:
@@ -243,13 +238,12 @@ def _is_small(board: DotsAndBoxes, drawn: np.ndarray) -> bool:
 
 def by_structure(board: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
     """Return the stage `structure` of a position [A] bool: edge kinds and chains, by the rules."""
-    found = structure_of(board, drawn)
-    kinds = _kinds(board, drawn, found)
+    structure = structure_of(board, drawn)
+    kinds = _kinds(board, drawn, structure)
     edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
-    chains = tuple(_chains(board, drawn, found))
-    safe, declined = int(found.safe.sum()), int(found.declined)
-    unknown = (None,) * board.num_boxes
-    return Analysis("structure", edges, chains, safe, declined, owners=unknown)
+    chains = tuple(_chains(board, drawn, structure))
+    safe, declined = int(structure.safe.sum()), int(structure.declined)
+    return Analysis("structure", edges, chains, safe, declined)
 
 
 def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> Analysis:
@@ -283,8 +277,8 @@ def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> 
 
 def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int) -> Analysis:
     """Return the stage `search`: `known` improved by a search with this many simulations."""
-    thought = choose_edge(agent, drawn, simulations)
-    best, value = int(thought.edge), float(thought.value)
+    answer = choose_edge(agent, drawn, simulations)
+    best, value = int(answer.edge), float(answer.value)
     values = {one.edge: one.value for one in known.edges}
     visits = dict.fromkeys(values, 0)
     moves = range(len(drawn))  # in the plain game the moves are the edges
@@ -292,9 +286,9 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
         moves = moves_of(agent.network.board, drawn).tolist()
     if agent.settings.nodes == "all" or not any(one.kind == "takes" for one in known.edges):
         for edge, move in enumerate(moves):
-            if edge in values and move >= 0 and thought.visits[move]:
-                visits[edge] = int(thought.visits[move])
-                values[edge] = float(thought.values[move])
+            if edge in values and move >= 0 and answer.visits[move]:
+                visits[edge] = int(answer.visits[move])
+                values[edge] = float(answer.qvalues[move])
     # The chosen edge gets the value of the search, and no other edge gets more.
     values = {edge: min(value, worth) for edge, worth in values.items()} | {best: value}
     edges = tuple(
@@ -310,6 +304,12 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
         best=best,
         line=line_of_play(agent, drawn, best),
     )
+
+
+def searched(agent: Agent, drawn: np.ndarray, simulations: int) -> Analysis:
+    """Return the analysis of a position [A] bool by a search alone, without the solver."""
+    known = by_network(agent, by_structure(agent.network.board, drawn), drawn, 0)
+    return by_search(agent, known, drawn, simulations)
 
 
 def by_solver(
@@ -354,9 +354,12 @@ def _with_bounds(
 
     def bounded(one: EdgeFacts) -> EdgeFacts:
         worth, exact = float(upper[one.edge]), bool(lower[one.edge] == upper[one.edge])
-        if not exact and one.value is not None:
+        if one.bound:  # known before
             worth = min(one.value, worth)
-        return replace(one, value=worth, lost=value - worth, exact=exact)
+        bound = not exact and worth < value
+        if not exact and not bound and one.value is not None:
+            worth = min(one.value, worth)
+        return replace(one, value=worth, lost=value - worth, exact=exact, bound=bound)
 
     edges = tuple(one if one.exact else bounded(one) for one in known.edges)
     best = [one.edge for one in edges if one.exact and one.lost == 0]
@@ -366,23 +369,23 @@ def _with_bounds(
     return replace(known, edges=edges, value=float(value), final=final, bounds=bounds)
 
 
-def _kinds(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:
+def _kinds(board: DotsAndBoxes, drawn: np.ndarray, structure: Structure) -> list[str]:
     """Return the kind of every edge: list [A]; the kinds of drawn edges are meaningless."""
     takes = fullest_beside(board, drawn) == 3
-    lengths = np.append(found.length.ravel(), 0)[box_neighbours(board)]
+    lengths = np.append(structure.length.ravel(), 0)[box_neighbours(board)]
     opened = lengths.max(axis=1)
     # After an outer edge of a chain of two, the opponent can decline and return the turn.
     outer = (opened == 2) & (lengths.min(axis=1) != 2)
     gives = np.where(opened >= LONG, "loony", np.where(outer, "half-hearted", "hard-hearted"))
-    kinds = np.where(takes, "takes", np.where(found.safe, "safe", gives)).astype(object)
-    for edge in np.flatnonzero(found.quiet & ~drawn & ~takes):  # inside the free boxes
+    kinds = np.where(takes, "takes", np.where(structure.safe, "safe", gives)).astype(object)
+    for edge in np.flatnonzero(structure.quiet & ~drawn & ~takes):  # inside the free boxes
         left = structure_of(board, drawn | (np.arange(len(drawn)) == edge))
         few = "half-hearted" if left.declined else "hard-hearted"
         kinds[edge] = few if left.taken <= 2 else "loony"
     return kinds.tolist()
 
 
-def _chains(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterator[Chain]:
+def _chains(board: DotsAndBoxes, drawn: np.ndarray, structure: Structure) -> Iterator[Chain]:
     """Yield the free boxes, then the chains and loops in the order of their first box."""
     beside, undrawn = box_neighbours(board), np.flatnonzero(~drawn)
 
@@ -390,10 +393,12 @@ def _chains(board: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterato
         touches = np.isin(beside[undrawn], boxes).any(axis=1)
         return Chain(tuple(boxes.tolist()), kind, tuple(undrawn[touches].tolist()))
 
-    free = np.flatnonzero(found.free)
+    free = np.flatnonzero(structure.free)
     if len(free):
         yield chain(free, "free")
-    first, length, loop = (field.ravel() for field in (found.first, found.length, found.loop))
+    first, length, loop = (
+        field.ravel() for field in (structure.first, structure.length, structure.loop)
+    )
     for start in np.unique(first[length > 0]):
         boxes = np.flatnonzero((first == start) & (length > 0))
-        yield chain(boxes, "loop" if loop[start] else "chain")
+        yield chain(boxes, "loop" if loop[start] else "chain" if len(boxes) > 1 else "single")

@@ -82,5 +82,5 @@ def _edge_at(board: DotsAndBoxes, said: Any) -> int | None:
 
 def places(board: DotsAndBoxes) -> list[tuple[int, int]]:
     """Return the place (x, y) of every edge; x counts rows."""
-    found = (place_of(board, edge) for edge in range(board.num_edges))
-    return [(2 * row + (kind == "v"), 2 * col + (kind == "h")) for kind, row, col in found]
+    places = (place_of(board, edge) for edge in range(board.num_edges))
+    return [(2 * row + (kind == "v"), 2 * col + (kind == "h")) for kind, row, col in places]

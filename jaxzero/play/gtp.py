@@ -111,8 +111,8 @@ def _showboard(engine: Session) -> str:
 def _analyze(engine: Session) -> str:
     game = engine.game
     agent = resize(engine.agent, engine.board, "board: this network")
-    found = analyse(agent, game.drawn, game.margin, ANALYSIS_SIMULATIONS, engine.seconds)
-    return json.dumps(to_json(found))
+    analysis = analyse(agent, game.drawn, game.margin, ANALYSIS_SIMULATIONS, engine.seconds)
+    return json.dumps(to_json(analysis))
 
 
 def _final_score(engine: Session) -> str:

@@ -1,4 +1,4 @@
-"""Look at one position: its structure, the opinion of the network, lines, owners of boxes."""
+"""Look at one position: its structure, the opinion of the network, lines of play."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
-from jaxzero.game.board import play_moves
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, find_structure
 from jaxzero.heads import margin_bins
@@ -83,23 +82,6 @@ def exact_line(
         line.append(int(small.small_values(board, drawn).argmax()))
         drawn[line[-1]] = True
     return tuple(line)
-
-
-def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tuple[int | None, ...]:
-    """Return who gets each box: [boxes], 0 for the side to move, 1 for the other side.
-
-    Boxes that are already closed get None. After `line` the network plays without a search. Once
-    few edges are left, play is perfect.
-    """
-    board = agent.network.board
-    before_end = max(int(np.count_nonzero(~drawn)) - small.MAX_UNDRAWN, 1)
-    moves = tuple(line[:before_end])
-    after = drawn.copy()
-    after[[*moves]] = True
-    moves += line_of_play(agent, after, edges=before_end - len(moves))
-    moves = exact_line(board, drawn, moves)
-    _, owners = play_moves(board, np.flatnonzero(drawn).tolist(), moves)
-    return tuple(owners.get(box) for box in range(board.num_boxes))
 
 
 def prepare(agent: Agent) -> None:

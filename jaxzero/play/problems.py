@@ -68,10 +68,10 @@ def find_problem(theme: str, seed: int, grade: int) -> Problem:
     rng = np.random.default_rng([seed, list(THEMES).index(theme)])
     for number in rng.permutation(len(RULES[theme])):
         fitting = (one for one in THEMES[theme](rng) if one.rule in RULES[theme][number])
-        found = sorted(islice(fitting, CANDIDATES), key=lambda problem: problem.difficulty)
-        if found:
+        candidates = sorted(islice(fitting, CANDIDATES), key=lambda problem: problem.difficulty)
+        if candidates:
             break
-    return found[grade * (len(found) - 1) // (GRADES - 1)]
+    return candidates[grade * (len(candidates) - 1) // (GRADES - 1)]
 
 
 def count_chains(rng: Rng) -> Iterator[Problem]:
@@ -85,8 +85,10 @@ def count_chains(rng: Rng) -> Iterator[Problem]:
             count = sum(region.size >= LONG and not region.is_loop for region in regions)
             loops = sum(region.is_loop for region in regions)
             difficulty = 80.0 * len(regions) + 150 * loops + 10 * board.num_boxes
-            known = "count", {"count": count}, int(moves.max()), difficulty, "count"
-            yield Problem(board, drawn, *known, tuple(region.to_json() for region in regions))
+            reason = "count" if count < len(regions) else "all"
+            known = "count", {"count": count}, int(moves.max()), difficulty, reason
+            chains = tuple(region.to_json() for region in regions if region.size > 1)
+            yield Problem(board, drawn, *known, chains)
 
 
 def hand_back(rng: Rng) -> Iterator[Problem]:
@@ -211,7 +213,7 @@ def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[R
 
 
 def find_regions(board: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
-    """Yield the chains and loops, found as undrawn edges that boxes connect."""
+    """Yield the chains and loops, candidates as undrawn edges that boxes connect."""
     sides, neighbours = box_sides_table(board).tolist(), box_neighbours(board).tolist()
     left = set(np.flatnonzero(~drawn).tolist())
     while left:

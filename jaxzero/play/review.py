@@ -8,11 +8,12 @@ from jaxzero.game import edge_name, fullest_beside
 from jaxzero.game.records import RecordedGame
 from jaxzero.host.table import table
 from jaxzero.network.network import Agent
-from jaxzero.play.analysis import prove
+from jaxzero.play.analysis import prove, searched
 from jaxzero.players.network_player import choose_edge
 
 SECONDS = 1.0  # solver time for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy
+LONG_LOOK = 256  # simulations of the second look at an expected mistake, as many as in an analysis
 PHASES = ("opening", "middle", "endgame")
 
 
@@ -23,9 +24,10 @@ class ReviewLine:
     ply: int
     player: int  # the side to move
     margin: float  # expected final margin: boxes of player 0 minus boxes of player 1
-    exact: bool  # the margin is proven
+    exact: bool  # the margin and the loss are proven
     best: int | None  # the best edge; None in the finished game
     phase: str  # one of PHASES
+    decision: bool  # some edges are worse than others, as far as is known
     lost: float | None = None  # margin that the move lost; None after the last move
 
     @property
@@ -44,26 +46,34 @@ def review(
     """Yield a line for every position of a game from its end, where proofs are quick, to its start.
 
     The line of the last position has no move. The solver gets `seconds` for a position (0: no
-    solver). Without a proof, a search values the position. Before a search, the items of `wait()`
-    are yielded, the seconds of waiting for its programs.
+    solver), until a proof fails: earlier positions are harder. Without a proof, a search values the
+    position, and a mistake must be one in a longer search too. Before a search, the items of
+    `wait()` are yielded, the seconds of waiting for its programs.
     """
     after: ReviewLine | None = None
     for ply in reversed(range(len(game.moves) + 1)):
         here = game.cut(ply)
-        value, exact, best = 0.0, True, None
+        value, exact, best, decision = 0.0, True, None, False
         if not here.is_over:
-            proof = prove(here.board, here.drawn, seconds) if seconds else None
+            decision, proof = True, None
+            if seconds and (after is None or after.exact):
+                proof = prove(here.board, here.drawn, seconds)
             if proof:
                 value, best = float(proof.value), proof.best[0]
+                decision = len(proof.best) + len(game.start) + ply < game.board.num_edges
             else:
                 yield from wait()
-                thought = choose_edge(agent, here.drawn, simulations)
-                value, exact, best = float(thought.value), False, int(thought.edge)
+                answer = choose_edge(agent, here.drawn, simulations)
+                value, exact, best = float(answer.value), False, int(answer.edge)
         margin = round(of_first(here.player, here.margin + value), 2)
-        line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here))
+        line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here), decision)
         if after is not None:
             loss = of_first(line.player, line.margin - after.margin)
             line = replace(line, lost=round(max(0.0, loss), 2))
+            if line.is_mistake and not exact:
+                reviewed = searched(agent, here.drawn, LONG_LOOK)
+                (lost,) = (one.lost for one in reviewed.edges if one.edge == game.moves[ply])
+                line = replace(line, lost=round(lost, 2), best=reviewed.best)
         yield line
         after = line
 
@@ -92,7 +102,7 @@ class Tally:
     moves: int
     mistakes: int
     lost: float  # margin, in boxes
-    accuracy: float | None  # share of the moves that lose less than half a box; None: no moves
+    accuracy: float | None  # share of the decisions that lose less than half a box; None: none
 
 
 @dataclass(frozen=True)
@@ -111,31 +121,32 @@ class Reviewed:
 
 
 def _tally(lines: list[ReviewLine]) -> Tally:
-    good = sum(line.lost < MISTAKE_PROVEN for line in lines)
+    good = [line.lost < MISTAKE_PROVEN for line in lines if line.decision]
     return Tally(
         moves=len(lines),
         mistakes=sum(line.is_mistake for line in lines),
         lost=round(sum(line.lost for line in lines), 2),
-        accuracy=round(good / len(lines), 4) if lines else None,
+        accuracy=round(sum(good) / len(good), 4) if good else None,
     )
 
 
-def to_json(found: Reviewed) -> dict[str, Any]:
+def to_json(reviewed: Reviewed) -> dict[str, Any]:
     """Return a review as JSON data: the game, a line for every position, and both tallies."""
-    moves = *found.game.moves, None  # after the last move
+    moves = *reviewed.game.moves, None  # after the last move
     lines = [
         {**asdict(line), "edge": edge, "mistake": line.is_mistake}
-        for line, edge in zip(found.lines, moves, strict=True)
+        for line, edge in zip(reviewed.lines, moves, strict=True)
     ]
     sides = [
-        {name: asdict(tally) for name, tally in found.tallies(player).items()} for player in (0, 1)
+        {name: asdict(tally) for name, tally in reviewed.tallies(player).items()}
+        for player in (0, 1)
     ]
-    return {**found.game.to_json(), "lines": lines, "sides": sides}
+    return {**reviewed.game.to_json(), "lines": lines, "sides": sides}
 
 
-def format_review(found: Reviewed) -> str:
+def format_review(reviewed: Reviewed) -> str:
     """Return a table of all moves and a table of both sides. Margins are A's boxes minus B's."""
-    board, lines = found.game.board, found.lines
+    board, lines = reviewed.game.board, reviewed.lines
     rows = [
         (
             line.ply + 1,
@@ -147,13 +158,13 @@ def format_review(found: Reviewed) -> str:
             "exact" if line.exact else "",
             "mistake" if line.is_mistake else "",
         )
-        for line, after, edge in zip(lines[:-1], lines[1:], found.game.moves, strict=True)
+        for line, after, edge in zip(lines[:-1], lines[1:], reviewed.game.moves, strict=True)
     ]
     heads = ["move", "side", "edge", "margin A", "margin lost", "best", "", ""]
     sides = [
-        (f"{'AB'[player]} {found.game.names[player]}".strip(), phase, *_cells(tally))
+        (f"{'AB'[player]} {reviewed.game.names[player]}".strip(), phase, *_cells(tally))
         for player in (0, 1)
-        for phase, tally in found.tallies(player).items()
+        for phase, tally in reviewed.tallies(player).items()
         if tally.moves
     ]
     side_heads = ["side", "phase", "moves", "mistakes", "margin lost", "accuracy"]
@@ -163,11 +174,11 @@ def format_review(found: Reviewed) -> str:
 def format_summary(reviews: dict[str, Reviewed]) -> str:
     """Return a table with a row for each game: {name: review}."""
     rows = []
-    for name, found in reviews.items():
-        tallies = [found.tallies(player)["all"] for player in (0, 1)]
+    for name, reviewed in reviews.items():
+        tallies = [reviewed.tallies(player)["all"] for player in (0, 1)]
         cells = zip(*map(_cells, tallies), strict=True)
-        ends = "{} : {}".format(*found.game.score)
-        rows.append((name, str(found.game.board), ends, *(" / ".join(both) for both in cells)))
+        ends = "{} : {}".format(*reviewed.game.score)
+        rows.append((name, str(reviewed.game.board), ends, *(" / ".join(both) for both in cells)))
     heads = ["game", "board", "A : B", "moves A / B", "mistakes", "margin lost", "accuracy"]
     return table(heads, rows)
 

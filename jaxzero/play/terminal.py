@@ -88,8 +88,8 @@ def _decide(game: RecordedGame, setup: Setup) -> RecordedGame:
     while True:
         entry = setup.read(PROMPT)
         try:
-            found = find_entry(game.board, entry)
-            after = game.draw(found) if isinstance(found, int) else _obey(found, game, setup)
+            entered = find_entry(game.board, entry)
+            after = game.draw(entered) if isinstance(entered, int) else _obey(entered, game, setup)
         except ValueError as error:
             setup.write(str(error))
             continue

@@ -290,13 +290,13 @@ class Level:
 
     name: str
     player: str  # as in `make_player`
-    rating: int  # Elo on 5x5 with the pretrained network; beginner has 400
+    rating: int  # Elo on 5x5 with the pretrained network; `greedy`, half of it random, has 400
     random_share: float = 0.0  # share of moves that are uniformly random legal edges
     temperature: float = 0.0  # above 0, sample moves from policy^(1 / temperature)
 
 
 LEVELS = (
-    Level("beginner", "greedy", 400, random_share=0.5),
+    Level("beginner", "greedy", 90, random_share=0.8),
     Level("novice", "greedy", 760, random_share=0.2),
     Level("casual", "greedy", 1060),
     Level("learner", "policy", 1170, random_share=0.05, temperature=0.5),

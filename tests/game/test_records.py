@@ -130,7 +130,12 @@ def test_ccgc_by_hand():
     first, second = whole.score
     assert (content["RScore"], content["BScore"], first + second) == (first, second, 25)
     assert content["winner"] == ("R" if first > second else "B")
-    assert json.loads(write_game(replace(whole, moves=whole.moves[:9]), "ccgc"))["winner"] == ""
+    begun = whole.cut(9)
+    assert json.loads(write_game(begun, "ccgc"))["winner"] == ""
+    resigned = replace(begun, result="first resigned")
+    assert json.loads(write_game(resigned, "ccgc"))["winner"] == "B"
+    assert read_game(write_game(resigned, "json")) == resigned
+    assert resigned.draw(whole.moves[9]).result == resigned.cut(3).result == "", "it goes on"
 
 
 @pytest.mark.parametrize(
@@ -155,6 +160,7 @@ def test_ccgc_by_hand():
         ('{"rows": 2, "cols": 2, "start": [3], "moves": [3]}', "moves[0]"),
         ('{"rows": 2, "cols": 2, "names": ["a"]}', "names"),
         ('{"rows": 2, "cols": 2, "title": {}}', "title"),
+        ('{"rows": 2, "cols": 2, "result": "lost"}', "result"),
         ('{"rows": 2, "cols": 2, "move": []}', "'move'"),
         ('{"game": 3}', "game"),
         ('{"R": 1, "game": []}', "R"),

@@ -107,6 +107,11 @@ def draw(page, edge):
         page.locator(drawn).wait_for()
 
 
+def wait_for_review(page):
+    """Wait until the whole game shown in the review is reviewed."""
+    page.locator("#review-state:empty").wait_for(state="attached")
+
+
 def scores(page):
     return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
 
@@ -124,12 +129,3 @@ def load(page, game):
     file = {"name": "game.json", "mimeType": "text/plain", "buffer": json.dumps(game).encode()}
     page.get_by_test_id("file-input").set_input_files(file)
     expect(moves(page)).to_have_count(len(game["moves"]))
-
-
-def look_back(page):
-    """Play three moves between two people on 2x2; show the first move in the review."""
-    start_game(page, size="2x2")
-    for edge in (0, 11, 6):
-        draw(page, edge)
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("move-1").click()

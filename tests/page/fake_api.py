@@ -77,7 +77,6 @@ def analyses(
         "best": best_edge(game),
         "line": draw_turn(game, best_edge).moves,
         "lines": tuple((int(edge),) for edge in sorted(lost, key=lost.get)[:3]),
-        "owners": tuple(0 if open_ else None for open_ in count_sides(board, drawn)[:-1] < 4),
     }
     stages = [("structure", 0), ("policy", 1), ("search", 64), ("search", 256), ("exact", 256)]
     for stage, simulations in stages if len(lost) < 13 else stages[:-1]:
@@ -94,6 +93,10 @@ def analyses(
         time.sleep(delay)
 
 
+def searched(board: DotsAndBoxes, drawn: np.ndarray, _simulations) -> Analysis:
+    return [*analyses(board, drawn, 0, 0.0)][-1]
+
+
 @contextmanager
 def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     """Run the server in its own thread during a block; yield the address of the page."""
@@ -102,7 +105,7 @@ def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     server = uvicorn.Server(config)
     running = threading.Thread(target=server.run, args=([listening],), daemon=True)
     engines = {"play_level": play, "agent_of": lambda board: board}
-    of_reviews = patch.multiple(review, think=think, prove=lambda *_: None)
+    of_reviews = patch.multiple(review, think=think, prove=lambda *_: None, searched=searched)
     engines["stages"] = lambda board, drawn, ahead, *_: analyses(board, drawn, ahead, delay)
     compiled = patch.object(Programs, "ready", True)
     with patch.multiple(answers, **engines), of_reviews, compiled:

@@ -80,9 +80,7 @@ def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
     assert len({line["exact"]["value"] for line in found}) == 1
     assert len(found[-1]["line"]) == 10, "play goes on to the end of the game"
     last = found[-1]
-    assert last["lines"][0]["line"] == last["line"] and set(last["owners"]) <= {0, 1}
-    owners = [line["owners"] for line in found]
-    assert owners[:3] == [[None] * 4] * 3 and None not in owners[3], "later, as they take time"
+    assert last["lines"][0]["line"] == last["line"]
     assert last["stage"] == "done" and all(one["exact"] for one in last["edges"])
     assert {one["edge"] for one in last["edges"]} == set(range(12)) - {0, 4}
     best = {one["edge"] for one in last["edges"] if one["lost"] == 0}
@@ -96,7 +94,7 @@ def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_pos
     monkeypatch.setattr(programs, "kept_program", None)  # from here on nothing can compile
     last = ask("analyse", {**question, "simulations": 63}).lines[-1]
     assert last["simulations"] == 63
-    assert len({one["edge"] for one in last["lines"]}) == 3 and {*last["owners"]} <= {0, 1}
+    assert len({one["edge"] for one in last["lines"]}) == 3
     assert ask("review", {**GAME, "moves": [0], "simulations": 200}).lines[-1] == {"done": True}
     for level in ("advanced", "master"):
         ask("move", {**GAME, "level": level})

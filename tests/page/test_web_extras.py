@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 from browsing import draw, load, set_switch, start_game
 
@@ -36,21 +35,6 @@ def test_edges_boxes_and_the_end_are_heard_once_this_is_switched_on(open_page):
     for rest in (1, 3, 8, 4, 5, 9, 10, 11):
         draw(page, rest)
     assert len(page.evaluate("heard")[-3:]) == 3
-
-
-def test_nothing_is_heard_before_the_first_gesture(open_page):
-    page = open_page()
-    # Code that a test evaluates counts as a gesture, and so does waiting for an element. Code that
-    # the page runs by itself does not.
-    try_sound = "import('./sound.js').then(({ sound }) => sound('end'))"
-    tell = "then(() => console.log('tried'))"
-    page.add_init_script(f"{LISTEN} addEventListener('load', () => {try_sound}.{tell});")
-    page.evaluate("async () => (await import('./settings.js')).remember({ sound: true })")
-    with page.expect_console_message(lambda message: message.text == "tried"):
-        page.reload()
-    assert page.evaluate("heard") == []
-    page.evaluate(try_sound)
-    assert page.evaluate("heard.length") == 3
 
 
 def saved(page, name) -> Path:
@@ -100,34 +84,3 @@ def test_a_picture_can_be_a_png(open_page):
     page_colour, edge, box = found
     assert page_colour == [255, 255, 255, 255]
     assert edge == [0x33, 0x40, 0x4F, 255] and box == [0xFC, 0xE5, 0xC6, 255]
-
-
-def test_a_game_is_saved_as_an_animation_that_an_image_plays(open_page):
-    page = open_page("review")
-    load(page, WIDE)
-    page.get_by_test_id("first").click()
-    text = saved(page, "animation").read_text()
-    seen = opened(page, text).evaluate(
-        """() => {
-            const svg = document.querySelector("body > svg");
-            svg.pauseAnimations();
-            const lines = () => [...svg.querySelectorAll("line:has(animate)")].filter(isSeen);
-            const isSeen = (part) => getComputedStyle(part).opacity === "1";
-            const boxes = () => [...svg.querySelectorAll("g:has(> animate)")].filter(isSeen);
-            const colours = () => lines().map((line) => getComputedStyle(line).stroke);
-            return [0.1, 0.8, 1.5, 2.9, 3.6, 7, 7.3].map((time) => {
-                svg.setCurrentTime(time);
-                const newest = colours().filter((colour) => colour !== "rgb(51, 64, 79)");
-                return [lines().length, boxes().length, newest.join()];
-            });
-        }"""
-    )
-    blue, brown = "rgb(29, 111, 196)", "rgb(184, 87, 10)"
-    assert seen == [
-        *([0, 0, ""], [1, 0, blue], [2, 0, brown], [4, 1, brown], [5, 1, brown], [5, 1, ""]),
-        [0, 0, ""],  # the animation begins again
-    ]
-    image = opened(page, f'<img src="data:image/svg+xml,{quote(text)}">').locator("img")
-    early = image.screenshot()
-    page.wait_for_timeout(1000)
-    assert image.screenshot() != early

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from browsing import GAME, expect, moves
+from browsing import GAME, expect, load, moves
 
 from jaxzero.game.records import FORMATS, RecordedGame, format_of_file, write_game
 
@@ -52,6 +52,22 @@ def test_files_and_texts_are_dropped_on_any_page(open_page):
         drop(page, json.dumps(GAME), make)
         expect(moves(page)).to_have_count(len(GAME["moves"]))
         expect(page.get_by_test_id("review-panel")).to_be_visible()
+    page.get_by_test_id("nav-learn").drag_to(page.locator("#board-host"))  # of the page itself
+    page.wait_for_timeout(200)
+    expect(page.get_by_test_id("notice")).to_be_hidden()
+
+
+def test_only_formats_that_can_hold_the_game_are_offered(open_page):
+    page = open_page("review")
+    pictures = {"picture", "png"}
+    for change, texts in (
+        ({}, {"json", "ccgc", "text"}),
+        ({"rows": 4, "moves": [1]}, {"json", "text"}),
+        ({"start": [0], "moves": []}, {"json"}),
+    ):
+        load(page, {"rows": 5, "cols": 5, "start": [], "moves": [1, 2]} | change)
+        options = page.get_by_test_id("format").locator("option")
+        assert {*options.evaluate_all("all => all.map((one) => one.value)")} == texts | pictures
 
 
 def test_a_game_is_copied_and_saved_in_the_format_chosen(open_page):

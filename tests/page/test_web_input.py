@@ -22,31 +22,6 @@ from browsing import (
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
 
 
-# Clicks an edge at the moment when the status begins with some words.
-CLICK_AT_ONCE = """([words, edge]) => new Promise((done) => {
-    const status = document.querySelector("#status");
-    const target = () => document.querySelector(`#board-host [data-edge="${edge}"]`);
-    const look = () => {
-        if (!status.textContent.startsWith(words)) return;
-        watcher.disconnect();
-        setTimeout(() => {
-            target().dispatchEvent(new MouseEvent("click", { bubbles: true }));
-            done(target().classList.contains("drawn"));
-        });
-    };
-    const watcher = new MutationObserver(look);
-    watcher.observe(status, { childList: true, characterData: true, subtree: true });
-})"""
-
-
-def test_a_click_counts_as_soon_as_it_is_your_turn(open_page):
-    page = open_page(motion="no-preference")
-    start_game(page, mode="engine", size="2x2")
-    page.evaluate(f"void (window.clicked = ({CLICK_AT_ONCE})(['Your turn', 11]))")
-    page.get_by_test_id("edge-0").click()
-    assert page.evaluate("window.clicked") is True
-
-
 def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     page = open_page("review", motion="no-preference")
     load(page, CHAIN)
@@ -89,7 +64,7 @@ def test_one_click_takes_a_chain_up_to_the_choice_and_undo_takes_one_click(open_
     expect_scores(page, 0, 0)
 
 
-def test_arrow_keys_and_the_wheel_step_through_a_review(open_page):
+def test_arrow_keys_step_through_a_review(open_page):
     page = open_page("review")
     load(page, GAME)
     page.locator("#skip").focus()
@@ -111,22 +86,18 @@ def test_arrow_keys_and_the_wheel_step_through_a_review(open_page):
     page.get_by_test_id("format").focus()  # but not in a field that uses the arrow keys
     page.keyboard.press("ArrowLeft")
     assert drawn_edges(page) == 3
-    page.locator("#board-host .board").hover()
-    for way, count in ((-100, 2), (100, 3), (-100, 2)):
-        page.mouse.wheel(0, way)
-        expect(page.locator("#board-host .edge.drawn")).to_have_count(count)
-    for _ in range(10):
-        page.mouse.wheel(0, -4)  # a touchpad: many small turns make few steps
-    page.wait_for_timeout(100)
-    assert drawn_edges(page) in (1, 2)
 
 
-def test_the_wheel_scrolls_a_game_in_play(open_page):
-    page = open_page(size="low")
-    start_game(page, size="2x2")
-    page.locator("#board-host .board").hover()
-    page.mouse.wheel(0, 60)
-    page.wait_for_function("scrollY > 0")
+def test_the_wheel_scrolls_every_view_and_steps_through_no_game(open_page):
+    page = open_page("review", size="low")
+    load(page, GAME)
+    for view in ("review", "play"):
+        page.get_by_test_id(f"nav-{view}").click()
+        page.keyboard.press("Home")
+        page.locator("#board-host .board").hover()
+        page.mouse.wheel(0, 60)
+        page.wait_for_function("scrollY > 0")
+        assert drawn_edges(page) == 0
 
 
 def test_a_finger_that_stays_reads_about_an_edge_and_draws_nothing(open_page):
@@ -230,6 +201,5 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
     if view == "play":
         page.get_by_test_id("move-1").click()
         draw(page, 3)
-        page.get_by_test_id("promote-variation").click()
         page.evaluate(PASTE, [text, "body"])  # the link that the address already has
         expect(moves(page)).to_have_count(len(GAME["moves"]))

@@ -1,214 +1,22 @@
-"""Test that clocks, exercises, offers and addresses end with their game or position."""
+"""Test what the page shows and says of each state: names, numbers, dates, titles, ends of games."""
 
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from browsing import (
     GAME,
-    begin,
     draw,
-    drawn_edges,
     expect,
     load,
-    look_back,
-    moves,
     open_games,
     start_game,
-    stop_time,
     to_play,
+    wait_for_info,
+    wait_for_review,
 )
-
-
-def test_the_clock_stands_after_the_end_and_in_a_pause(open_page):
-    page = open_page(alone=True)
-    stop_time(page)
-    start_game(page, "clock-3+2", size="2x2")
-    for edge in [*GAME["moves"], *range(12)]:
-        draw(page, edge)
-    expect(page.get_by_test_id("ended")).to_be_visible()
-    # Two seconds for each turn but the last, which ends the game.
-    expect(page.get_by_test_id("clock-1")).to_have_text("3:08")
-    page.get_by_test_id("undo").click()
-    expect(page.get_by_test_id("ended")).to_be_hidden()
-    page.clock.run_for(200_000)
-    assert "lost on time" not in page.get_by_test_id("status").inner_text()
-    begin(page, "mode-watch", "clock-1+0")
-    page.get_by_test_id("watch").wait_for()
-    page.clock.run_for(5000)
-    page.get_by_test_id("watch-run").click()
-    expect(page.get_by_test_id("watch-run")).to_contain_text("Go on")
-    page.clock.run_for(70_000)
-    assert "lost on time" not in page.get_by_test_id("status").inner_text()
-
-
-def test_a_game_with_clocks_does_not_go_on_in_the_review(open_page):
-    page = open_page()
-    start_game(page, "clock-3+2", size="2x2")
-    draw(page, 0)
-    page.get_by_test_id("nav-review").click()
-    draw(page, 5)
-    expect(page.locator("#variation-tools")).to_be_visible()
-    to_play(page)
-    expect(moves(page)).to_have_count(1)
-
-
-def by_key(page):
-    page.keyboard.press("m")
-
-
-def load_another(page):
-    load(page, GAME | {"moves": [0, 11]})
-
-
-def set_up(page):
-    page.get_by_test_id("edit").click()
-
-
-@pytest.mark.parametrize("leave", [by_key, load_another, set_up])
-def test_an_exercise_ends_with_its_position(open_page, leave):
-    page = open_page("review")
-    load(page, GAME)
-    page.get_by_test_id("practise").click()
-    expect(page.get_by_test_id("practice-panel")).to_be_visible()
-    leave(page)
-    expect(page.get_by_test_id("practice-panel")).to_be_hidden()
-
-
-def test_an_edge_of_unknown_worth_is_not_called_good(open_page):
-    page = open_page("review")
-    judged = """async () => {
-      const [{ createPractice }, { createRecord }] =
-        await Promise.all([import("./practice.js"), import("./record.js")]);
-      const record = createRecord({ rows: 2, cols: 2, start: [], moves: [] });
-      const known = async () => ({ edges: [{ edge: 5, lost: null }] });
-      const analysis = { known, showHint() {}, bestEdge: () => null };
-      const practice = createPractice({ record, analysis, onChange() {} });
-      practice.start(() => [{ ply: 0, edge: 1, lost: 2 }]);
-      await practice.press(5);
-      return document.querySelector("[data-testid=practice-answer]").className;
-    }"""
-    assert page.evaluate(judged) == "answer bad"
-
-
-def test_mistakes_of_the_computer_alone_are_no_exercises(open_page):
-    page = open_page()
-    people = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
-    slip = {"ply": 1, "player": 1, "best": 3, "lost": 2, "edge": 11}
-    table = {"id": "one", "date": 1, "game": GAME, "seats": people, "komi": 0, "slips": [slip]}
-    page.evaluate("(one) => (localStorage['jaxzero-games'] = JSON.stringify([one]))", table)
-    open_games(page)
-    expect(page.get_by_test_id("archived")).to_have_count(1)
-    expect(page.get_by_test_id("practise-games")).to_be_disabled()
-
-
-def test_new_players_at_an_earlier_move_keep_comments_and_offer_the_rest_back(open_page):
-    page = open_page()
-    look_back(page)
-    page.get_by_test_id("comment").fill("quiet")
-    to_play(page)
-    begin(page, by="seats")
-    expect(moves(page)).to_have_count(1)
-    page.get_by_test_id("nav-review").click()
-    expect(page.get_by_test_id("comment")).to_have_value("quiet")
-    page.get_by_test_id("retry").click()
-    expect(moves(page)).to_have_count(3)
-
-
-def test_a_comment_stays_at_its_position_when_the_wheel_turns(open_page):
-    page = open_page("review")
-    load(page, GAME)
-    page.get_by_test_id("comment").press_sequentially("end")
-    page.locator("#board-host").hover()
-    page.mouse.wheel(0, -200)
-    expect(page.locator("#board-host .edge.drawn")).to_have_count(4)
-    page.get_by_test_id("comment").press_sequentially("before")
-    expect(page.get_by_test_id("comment")).to_have_value("before")
-    page.get_by_test_id("last").click()
-    expect(page.get_by_test_id("comment")).to_have_value("end")
-
-
-def test_a_page_without_storage_offers_games_back_all_the_same(open_page):
-    page = open_page()
-    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error(); }; }")
-    start_game(page)
-    draw(page, 0)
-    start_game(page)
-    page.get_by_test_id("retry").click()
-    expect(moves(page)).to_have_count(1)
-
-
-def test_the_legend_of_the_analysis_stays_open(open_page):
-    page = open_page()
-    start_game(page)
-    page.get_by_test_id("analysis").click()
-    page.locator(".badge:not(.busy)").wait_for()
-    page.locator("#legend").click()
-    draw(page, 0)
-    page.locator(".badge:not(.busy)").wait_for()
-    expect(page.locator("details.legends")).to_have_attribute("open", "")
-
-
-def test_a_game_that_is_watched_waits_where_somebody_looked_back(open_page):
-    page = open_page()
-    begin(page, "mode-watch", size="3x3")
-    page.get_by_test_id("watch-speed").press("End")
-    page.get_by_test_id("move-2").wait_for()
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("first").click()
-    to_play(page)
-    expect(page.get_by_test_id("watch-run")).to_contain_text("Go on")
-    page.get_by_test_id("watch-run").click()
-    page.get_by_test_id("move-4").wait_for()
-    assert drawn_edges(page) > 2
-
-
-def end_a_game(page, winner):
-    """Show the end of a game of a person against Novice that one player has won 4 : 0."""
-    chain = {"rows": 1, "cols": 4, "start": [*range(9), *range(9 + winner, 9)], "moves": []}
-    last = [9, 10, 11, 12] if winner == 0 else []
-    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
-    table = {"id": winner, "date": 1, "game": chain | {"moves": last}, "seats": seats}
-    page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
-    page.reload()
-
-
-def test_the_first_game_can_be_won_and_another_level_is_offered_after_it(open_page):
-    page = open_page()
-    expect(page.get_by_test_id("player-1")).to_contain_text("Beginner")
-    expect(page.locator("#board-host .edge")).to_have_count(24)
-    seats = [{"kind": "person"}, {"kind": "engine", "level": "1"}]
-    row = {"rows": 1, "cols": 2, "title": ""}
-    for start, edges, words, level in (
-        ([0, 1, 2, 3, 4], [5, 6], "A harder one?", "Casual"),
-        ([0, 1, 2, 3], [4, 5, 6], "An easier one?", "Beginner"),
-    ):
-        game = row | {"start": start, "moves": edges}
-        table = {"id": "one", "date": 1, "game": game, "seats": seats}
-        page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
-        page.reload()
-        expect(page.get_by_test_id("other-level")).to_have_text(words)
-        page.get_by_test_id("other-level").click()
-        expect(page.get_by_test_id("player-1")).to_contain_text(level)
-        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
-
-
-def test_an_address_opens_what_it_names(open_page):
-    page = open_page("lesson-11")  # there are nine
-    page.get_by_test_id("lesson-9").wait_for()
-    page.goto(f"{page.url.partition('#')[0]}#review")
-    load(page, GAME | {"moves": GAME["moves"][:3]})
-    page.get_by_test_id("share").click()
-    page.wait_for_url("**/#g=*")
-    link = page.url
-    draw(page, 9)
-    draw(page, 1)
-    page.goto("about:blank")
-    page.goto(link)
-    expect(moves(page)).to_have_count(5)  # the own game is still there
-    expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
-
 
 LOOKS = """(all) => all.map((one) => {
     const { backgroundColor, outlineStyle } = getComputedStyle(one);
@@ -233,28 +41,6 @@ def test_forced_colours_show_what_is_chosen(open_page):
         assert looks.count(looks[chosen]) == 1, (group, looks)
 
 
-def test_a_player_resigns_after_a_question(open_page):
-    page = open_page()
-    expect(page.get_by_test_id("resign")).to_be_hidden()
-    draw(page, 0)
-    page.get_by_test_id("move-2").wait_for()
-    page.get_by_test_id("resign").click()
-    page.get_by_test_id("resign-dialog").get_by_text("Cancel").click()
-    expect(page.get_by_test_id("ended")).to_be_hidden()
-    page.get_by_test_id("resign").click()
-    page.get_by_test_id("resign-agree").click()
-    expect(page.get_by_test_id("status")).to_have_text("You resigned")
-    expect(page.get_by_test_id("resign")).to_be_hidden()
-    page.reload()
-    expect(page.get_by_test_id("status")).to_have_text("You resigned")
-    open_games(page)
-    expect(page.get_by_test_id("archived")).to_contain_text("(resigned)")
-    page.get_by_test_id("archived").click()
-    load(page, GAME)
-    page.locator("#moves .slip").first.wait_for()
-    assert page.get_by_test_id("move-4").inner_text().split() == ["4", "h1,0", "\N{MINUS SIGN}1"]
-
-
 def test_boxes_to_take_now_chains_and_loops_have_three_names(open_page):
     page = open_page()
     sizes = {"free": 2, "chain": 5, "loop": 4}
@@ -273,70 +59,195 @@ def test_boxes_to_take_now_chains_and_loops_have_three_names(open_page):
     expect(facts).to_contain_text("Loops: 4")
     expect(facts).to_contain_text("1 long chain")
     expect(page.locator("#board-host .chain text")).to_have_text(["5", "○4"])
-    page.locator("#legend").click()
-    expect(page.locator(".legend").last).to_contain_text("hard-hearted: gives one or two boxes")
 
 
-def test_a_clock_runs_in_every_view(open_page):
-    page = open_page(alone=True)
-    stop_time(page)
-    start_game(page, "clock-1+0", size="2x2")
-    draw(page, 0)
-    for view in ("review", "learn"):
-        page.get_by_test_id(f"nav-{view}").click()
-        page.locator(f'[data-testid="nav-{view}"][aria-current="page"]').wait_for()
-        page.clock.run_for(20_000)
-    to_play(page)
-    expect(page.get_by_test_id("clock-1")).to_have_text("0:20")
-    page.get_by_test_id("nav-learn").click()
-    page.clock.run_for(21_000)
-    to_play(page)
-    expect(page.get_by_test_id("status")).to_contain_text("lost on time")
-
-
-def test_names_from_a_file_have_limits_and_a_comment_is_no_name_of_a_button(
-    open_page,
-):
+def test_names_are_shown_whole_keep_their_place_and_have_limits(open_page):
     page = open_page("review")
-    name = "\N{HEBREW LETTER ALEF}" * 300
-    load(page, GAME | {"names": [name, ""], "title": name, "comments": {"1": "first move"}})
-    shown = page.get_by_test_id("player-0").locator(".name")
-    expect(shown).to_have_text(name[:100])
-    expect(shown).to_have_attribute("dir", "auto")
+    name, whole = "\N{HEBREW LETTER ALEF}" * 300, [0, 11, 6, 2, 7, 4, 9, 5, 10, 8, 3, 1]
+    load(page, GAME | {"names": [name, "Benedictine " * 7], "title": name, "moves": whole})
+    expect(page.get_by_test_id("name-0")).to_have_value(name[:100])
     expect(page.get_by_test_id("game-title")).to_have_value(name[:100])
-    button = page.get_by_test_id("move-1")
-    assert "first move" not in button.get_attribute("aria-label")
-    assert button.get_attribute("title") == "first move"
+    isolated = f"\N{FIRST STRONG ISOLATE}{name[:100]}\N{POP DIRECTIONAL ISOLATE}"
+    expect(page.locator("#review-summary")).to_contain_text(isolated)
+    for width, height in ((1280, 720), (640, 360), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        for part in page.locator(".player .name").all():
+            assert part.evaluate("(one) => one.scrollWidth <= one.clientWidth"), width
+            assert part.evaluate("(one) => one.scrollHeight <= one.clientHeight + 1"), width
+        expect(page.locator(".player .name").first).to_have_attribute("dir", "auto")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
 
 
-def test_a_file_without_a_game_is_answered_with_what_can_be_done(open_page):
+def test_printing_shows_the_board_the_score_the_moves_the_comments_and_the_title(open_page):
     page = open_page("review")
-    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
-    page.get_by_test_id("file-input").set_input_files(file)
-    expect(page.get_by_test_id("notice")).to_contain_text("Please load a file that was saved here")
-
-
-def test_printing_shows_the_board_the_score_the_moves_and_the_comments(open_page):
-    page = open_page("review")
-    load(page, GAME | {"comments": {"2": "a safe edge"}})
+    load(page, GAME | {"comments": {"0": "before all", "2": "a safe edge"}, "title": "The final"})
     page.emulate_media(media="print")
     for part in ("#board-host .board", "#players", "#moves"):
         expect(page.locator(part)).to_be_visible()
-    note = page.locator("#moves .note")
-    assert note.evaluate("(note) => note.getBoundingClientRect().width") > 50
+    title = page.locator("#table h1")
+    expect(title).to_have_text("The final")
+    for wide in (title, *page.locator("#moves .note").all()):
+        assert wide.evaluate("(part) => part.getBoundingClientRect().width") > 50
+    expect(page.locator("#moves")).to_contain_text("before all")
     for part in (".bar", ".toolbar.review-only", ".side", "#comment"):
         expect(page.locator(part)).to_be_hidden()
 
 
-def test_storage_that_is_refused_is_reported_once(open_page):
+VIEWS = ("learn", "train", "lesson-2", "train-parity-0-7", "play", "review")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844), (2560, 1440)])
+def test_every_view_opens_at_its_top_with_a_title_and_text_of_its_size(
+    open_page, solver_is_loaded, width, height
+):
     page = open_page()
-    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error(); }; }")
+    page.set_viewport_size({"width": width, "height": height})
+    titles, address = set(), page.url.partition("#")[0]
+    for view in VIEWS:
+        page.goto("about:blank")
+        page.goto(f"{address}#{view}")
+        wait_for_info(page)
+        page.locator(".lesson .board, #table .board, #themes").last.wait_for()
+        page.wait_for_timeout(200)
+        if view != "train":  # leads to the list of problems
+            assert page.evaluate("scrollY") == 0, view
+        titles.add(page.title())
+        assert page.locator("h1:visible").count() <= 1
+        if view == "play":
+            board = page.locator("#board-host .board").bounding_box()
+            assert board["y"] + board["height"] <= height
+    assert len(titles) == len(VIEWS) - 1  # of the start page and the list of problems it holds
+    size = page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
+    assert size >= 20 if height == 1440 else size == 16
+    weights = page.locator("button, label, nav a, .name").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one).fontWeight)"
+    )
+    assert {*weights} == {"400"}, "the score alone is loud"
+
+
+def test_coordinates_are_faint_until_a_name_is_on_the_screen(open_page):
+    page = open_page()
+    number = page.locator("#board-host .coordinates text").first
+    expect(number).to_have_css("opacity", "0.4")
+    for button in ("hint", "analysis", "nav-review"):
+        page.get_by_test_id(button).click()
+        expect(number).to_have_css("opacity", "1")
+        if button == "analysis":
+            page.get_by_test_id("analysis").click()
+
+
+LINE = "(line) => ['x1', 'y1', 'x2', 'y2'].map((name) => line.getAttribute(name)).join()"
+
+
+def test_areas_meet_the_curve_moves_are_in_columns_and_marks_of_an_edge_are_alike(open_page):
+    page = open_page("review")
+    lines = [{"ply": ply, "margin": margin} for ply, margin in enumerate((2, -2, 2))]
+    body = "".join(json.dumps(line | {"player": 0, "lost": 0}) + "\n" for line in lines)
+    page.route("**/api/review", lambda route: route.fulfill(body=body))
+    load(page, GAME)
+    page.locator(".graph .curve").wait_for()
+    wait_for_review(page)
+    curve, *areas = (
+        [tuple(map(float, point.split(","))) for point in part.get_attribute("points").split()]
+        for part in page.locator(".graph .curve, .graph polygon").all()[::-1]
+    )
+    crossing = (curve[0][0] + curve[1][0]) / 2, (curve[0][1] + curve[1][1]) / 2
+    assert [pytest.approx(crossing) in area for area in areas] == [True, True]
+    left = "(all) => [...new Set(all.map((one) => one.getBoundingClientRect().left))]"
+    columns = [page.locator(f"#moves .by-{side}").evaluate_all(left) for side in (0, 1)]
+    assert [len(column) for column in columns] == [1, 1] and columns[0] < columns[1]
+    to_play(page)
+    start_game(page)
+    page.get_by_test_id("hint").click()
+    hint = page.locator("#board-host .hint").evaluate(LINE)
+    page.get_by_test_id("analysis").click()
+    page.locator("#board-host .cost").first.wait_for(state="attached")
+    assert hint in [line.evaluate(LINE) for line in page.locator("#board-host line.cost-0").all()]
+
+
+def test_numbers_and_dates_are_written_as_in_the_language_of_the_page(open_page):
+    page = open_page("review", locale="en-GB", timezone_id="Europe/Paris", alone=True)
+    load(page, GAME | {"moves": [*GAME["moves"], 9]})
+    page.get_by_test_id("language").click()
+    wait_for_review(page)
+    page.locator('[data-testid="next-mistake"]:enabled').click()
+    texts = page.locator("body").inner_text()
+    assert not re.search(r"[\u4e00-\u9fff][0-9]|[0-9%][\u4e00-\u9fff]", texts)
+    assert "%" not in re.sub(r"[0-9]%", "", texts)
+    seats = [{"kind": "person"}, {"kind": "person"}]
+    over = {"rows": 1, "cols": 1, "start": [], "moves": [0, 1, 2, 3]}
+    table = {"id": "one", "date": 1767222000000, "game": over, "seats": seats}
+    page.evaluate("(one) => (localStorage['jaxzero-games'] = JSON.stringify([one]))", table)
+    for words in ("2026/1/1 00:00", "01/01/2026, 00:00"):
+        page.get_by_test_id("open-games").click()
+        expect(page.get_by_test_id("archived")).to_contain_text(words)
+        page.keyboard.press("Escape")
+        page.get_by_test_id("language").click()
+
+
+def test_the_end_shows_the_winner_counts_the_mistakes_and_begins_again_by_one_click(open_page):
+    page = open_page()
+    expect(page.get_by_test_id("player-1")).to_contain_text("Beginner")
+    expect(page.locator("#board-host .edge")).to_have_count(24)
+    start_game(page, "starts-engine", mode="engine", size="2x2")
+    for edge in (*GAME["moves"], *range(12)):
+        if page.locator("#board-host .edge:not(.drawn)").count():
+            draw(page, edge)
+    scores = [int(page.get_by_test_id(f"score-{side}").inner_text()) for side in (0, 1)]
+    winner = scores.index(max(scores)) if scores[0] != scores[1] else "null"
+    expect(page.get_by_test_id("status")).to_have_class(re.compile(f"result side-{winner}"))
+    expect(page.get_by_test_id("ended")).to_have_text(re.compile(r"your \d+ mistake|No mistake"))
+    shown = page.get_by_test_id("ended").inner_text()
+    page.get_by_test_id("ended").click()
+    own = page.locator("#mistakes tbody .sign.side-1").count()
+    assert (re.findall(r"\d+", shown) or ["0"]) == [str(own)]
+    to_play(page)
+    main = page.locator(".toolbar.play-only .primary:visible")
+    expect(main).to_have_count(1)
+    main.click()
+    page.get_by_test_id("move-1").wait_for()  # the computer begins again
+    expect(page.locator("#board-host .edge")).to_have_count(12)
+    expect(page.get_by_test_id("player-0")).to_contain_text("Beginner")
+
+
+def test_another_level_is_offered_after_a_win_and_after_a_heavy_loss(open_page):
+    page = open_page()
+    for start, edges, level, words, lesson, other in (
+        ([*range(7)], [7, 8, 9], "1", "A harder one?", False, "Casual"),
+        ([*range(6)], [6, 7, 8, 9], "1", "An easier one?", False, "Beginner"),
+        ([*range(6)], [6, 7, 8, 9], "0", "A smaller board?", True, "Beginner"),
+    ):
+        game = {"rows": 1, "cols": 3, "title": "", "start": start, "moves": edges}
+        seats = [{"kind": "person"}, {"kind": "engine", "level": level}]
+        table = {"id": "one", "date": 1, "game": game, "seats": seats}
+        page.evaluate("(table) => (sessionStorage.jaxzero = JSON.stringify(table))", table)
+        page.reload()
+        expect(page.get_by_test_id("other-level")).to_have_text(words)
+        assert page.get_by_test_id("end-lesson").is_visible() == lesson
+        page.get_by_test_id("other-level").click()
+        expect(page.get_by_test_id("player-1")).to_contain_text(other)
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+    expect(page.locator("#board-host .edge")).to_have_count(12)  # 2x2
+
+
+def test_a_player_resigns_after_a_question(open_page):
+    page = open_page()
+    expect(page.get_by_test_id("resign")).to_be_hidden()
     draw(page, 0)
-    expect(page.get_by_test_id("toast")).to_contain_text("stores nothing")
-    page.evaluate("document.querySelector('#toast').textContent = ''")
     page.get_by_test_id("move-2").wait_for()
-    draw(page, 20)
-    expect(page.get_by_test_id("toast")).to_be_empty()
+    page.get_by_test_id("resign").click()
+    page.get_by_test_id("resign-cancel").click()
+    expect(page.get_by_test_id("ended")).to_be_hidden()
+    page.get_by_test_id("resign").click()
+    page.get_by_test_id("resign-agree").click()
+    for _ in range(2):
+        expect(page.get_by_test_id("status")).to_have_text("You resigned")
+        expect(page.get_by_test_id("status")).to_have_class(re.compile("side-1"))
+        expect(page.get_by_test_id("resign")).to_be_hidden()
+        page.reload()
+    open_games(page)
+    expect(page.get_by_test_id("status")).to_have_text("You resigned")
+    expect(page.get_by_test_id("archived")).to_contain_text("(resigned)")
 
 
 def test_a_reason_is_proven_or_called_an_estimate(open_page):
@@ -360,78 +271,3 @@ def test_a_reason_is_proven_or_called_an_estimate(open_page):
     assert page.evaluate(reasons, [late, 3, True, [[4, "loony"]]]) == []
     assert page.evaluate(reasons, [late, 3, True, [[8, "safe"]]]) == []
     assert page.evaluate(reasons, [late, 3, True, []]) == []
-
-
-def test_a_review_begins_at_the_end_and_is_kept_over_a_reload(open_page):
-    page = open_page("review")
-    with page.expect_response("**/api/review") as response:
-        load(page, GAME)
-    plies = [json.loads(line).get("ply") for line in response.value.text().splitlines()]
-    assert plies == [5, 4, 3, 2, 1, 0, None]
-    page.get_by_test_id("accuracy").wait_for()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.reload()
-    page.get_by_test_id("accuracy").wait_for()
-    assert not any(url.endswith("api/review") for url in asked)
-    expect(page.locator("#moves .slip")).to_have_count(1)
-
-
-@pytest.mark.parametrize("address", ["train-parity", "train-chains", "lesson-4", "review"])
-def test_an_address_shows_the_top_of_its_page(open_page, solver_is_loaded, address):
-    page = open_page(address, size="small")
-    page.locator(".board:visible, #train-counts button").last.wait_for()
-    page.wait_for_timeout(300)
-    assert page.evaluate("scrollY") == 0
-
-
-def test_exercises_grow_with_the_review(open_page):
-    page = open_page("review")
-    lines = [
-        {"ply": ply, "player": 0, "margin": 0, "best": 9, "lost": 2, "mistake": True}
-        | {"exact": True, "phase": "middle"}
-        for ply in (4, 2)
-    ]
-    page.evaluate(
-        """(lines) => {
-            const ask = window.fetch;
-            window.fetch = (path, options) => path !== "api/review" ? ask(path, options) :
-                Promise.resolve(new Response(new ReadableStream({ start(stream) {
-                    const send = (line) => stream.enqueue(new TextEncoder().encode(line));
-                    send(JSON.stringify(lines[0]) + "\\n");
-                    window.goOn = () => send(JSON.stringify(lines[1]) + "\\n");
-                } })));
-        }""",
-        lines,
-    )
-    load(page, GAME)
-    page.locator('[data-testid="practise"]:enabled').click()
-    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 1")
-    page.evaluate("goOn()")
-    expect(page.get_by_test_id("practice-panel")).to_contain_text("Mistake 1 of 2")
-    page.get_by_test_id("practice-next").click()
-    expect(page.get_by_test_id("practice-panel")).to_contain_text("Move 3 was")
-
-
-def test_files_and_sharing_are_behind_one_button(open_page):
-    page = open_page("review")
-    page.locator("#files").evaluate("(files) => files.removeAttribute('open')")
-    for name in ("share", "save", "name-0"):
-        expect(page.get_by_test_id(name)).to_be_hidden()
-    page.get_by_test_id("files").focus()
-    page.keyboard.press("Enter")
-    for name in ("share", "save", "name-0"):
-        expect(page.get_by_test_id(name)).to_be_visible()
-
-
-def test_names_keep_their_place_in_sentences_that_run_the_other_way(open_page):
-    page = open_page("review")
-    name = "\N{HEBREW LETTER ALEF}\N{HEBREW LETTER BET}"
-    load(page, GAME | {"moves": [*GAME["moves"], 4, 9, 5, 10, 8, 3, 1], "names": [name, "Ben"]})
-    isolated = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
-    for place in ("#review-summary", ".accuracy", "#status"):
-        expect(page.locator(place)).to_contain_text(isolated)
-    expect(page.get_by_test_id("name-0")).to_have_value(name)
-    with page.expect_request("**/api/write") as asked:
-        page.get_by_test_id("save").click()
-    assert asked.value.post_data_json["names"] == [name, "Ben"]

@@ -6,7 +6,6 @@ import pytest
 from browsing import expect
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.play.problems import THEMES
 from jaxzero.solver.endgame import move_values
 
 pytestmark = pytest.mark.usefixtures("solver_is_loaded")
@@ -86,6 +85,9 @@ def test_a_problem_has_an_address_and_counts_once(open_page):
     page.reload()
     choices(page, problem, right=True)[0].wait_for()
     assert answers[-1] == problem
+    page.goto(f"{page.url.partition('#')[0]}#train-handback-2-7")
+    page.get_by_test_id("train-next").click()
+    page.wait_for_url("**/#train-handback-2-*")  # the next problem has the grade of the link
 
 
 def test_a_mistake_shows_what_it_loses_and_every_edge_its_loss(open_page):
@@ -118,22 +120,6 @@ def test_the_keyboard_is_enough(open_page):
     page.locator("#train-counts button:focus").wait_for()
     page.keyboard.press("Enter")
     page.locator("#train-answer:not(:empty)").wait_for()
-
-
-def test_a_problem_comes_when_the_server_is_back(open_page):
-    page = open_page("learn", alone=True)
-    page.clock.install()
-    for theme in THEMES:
-        expect(page.get_by_test_id(f"train-{theme}")).to_be_visible()
-    page.route("**/api/problem", lambda route: route.abort())
-    page.get_by_test_id("train-chains").click()
-    expect(page.get_by_test_id("notice")).to_be_visible()
-    page.unroute("**/api/problem")
-    page.clock.fast_forward(2000)
-    page.locator("#train-counts").wait_for()
-    expect(page.get_by_test_id("notice")).not_to_be_visible()
-    page.goto(f"{page.url.partition('#')[0]}#train-nothing")
-    page.get_by_test_id("train-parity").wait_for()
 
 
 def lessons(page):

@@ -341,7 +341,6 @@ def test_the_newest_board_is_compiled_next_and_no_line_waits_for_another(gate, m
     def prepare(player: expert.Expert) -> None:
         begun.set()
         gate.wait(PATIENCE)
-        background.check_cancelled()
         compiled.append(player.board)
 
     monkeypatch.setattr(background, "_threads", ThreadPoolExecutor(1))

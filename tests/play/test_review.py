@@ -12,10 +12,12 @@ from script_runner import run_here
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import RecordedGame
 from jaxzero.play import review
+from jaxzero.play.analysis import EdgeFacts
 from jaxzero.play.review import PHASES, Reviewed
-from jaxzero.solver.endgame import move_values
+from jaxzero.solver.endgame import Solution, move_values
 
 BOARD = DotsAndBoxes(2, 2)
+PROOFS = {0: Solution(0, 0, 0, (3,)), 2: Solution(0, 0, 0, (3,))}  # by drawn edges
 
 
 def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
@@ -35,6 +37,7 @@ def test_a_move_loses_what_the_solver_says(seed):
         assert line.exact and line.player == player and values[line.best] == values.max()
         assert line.lost == values.max() - values[edge]
         assert line.is_mistake == (line.lost > 0)
+        assert line.decision == (values[~drawn].min() < values.max())
         drawn[edge] = True
     first, second = found.game.score
     assert found.lines[-1].margin == first - second and found.lines[-1].lost is None
@@ -51,11 +54,13 @@ def test_tallies_add_up_and_perfect_play_loses_nothing():
     assert [phases.count(name) for name in PHASES] == [5, 1, 6], "by hand"
     tallies = [careless.tallies(player) for player in (0, 1)]
     assert sum(tally["all"].moves for tally in tallies) == 12
-    for tally in tallies:
+    for player, tally in enumerate(tallies):
         whole, parts = tally["all"], [tally[name] for name in PHASES]
         for field in ("moves", "mistakes", "lost"):
             assert sum(getattr(part, field) for part in parts) == getattr(whole, field)
-        assert whole.accuracy == round(1 - whole.mistakes / whole.moves, 4)
+        decisions = sum(line.decision for line in careless.lines if line.player == player)
+        assert whole.accuracy == round(1 - whole.mistakes / decisions, 4)
+        assert decisions < whole.moves, "forced moves do not count"
     assert all(perfect.tallies(player)["all"].mistakes == 0 for player in (0, 1))
     assert sum(tally["all"].mistakes for tally in tallies) > 0
 
@@ -74,6 +79,24 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     assert [line.lost for line in lines] == [0.75, 0.0, None]
     assert [line.best for line in lines] == [3, 4, 5] and not any(line.exact for line in lines)
     assert not lines[0].is_mistake
+
+
+@pytest.mark.parametrize("lost", [0.9, 1.1])
+def test_an_expected_mistake_is_one_in_a_longer_search_too(monkeypatch, lost):
+    thoughts = iter([SimpleNamespace(edge=5, value=0.0), SimpleNamespace(edge=4, value=3.0)])
+    monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
+    edges = [EdgeFacts(0, "safe", lost=lost), EdgeFacts(7, "safe", lost=0.0)]
+    monkeypatch.setattr(review, "searched", lambda *_: SimpleNamespace(edges=edges, best=7))
+    *_, line = review.review(None, RecordedGame(2, 2, moves=(0,)), 16, seconds=0)
+    assert (line.lost, line.best, line.is_mistake) == (lost, 7, lost > 1)
+
+
+def test_a_loss_is_proven_only_if_both_positions_are(monkeypatch):
+    """A proof before a position without one would make an estimate of it."""
+    monkeypatch.setattr(review, "prove", lambda _board, drawn, _: PROOFS.get(int(drawn.sum())))
+    monkeypatch.setattr(review, "think", lambda *_: SimpleNamespace(edge=5, value=0.0))
+    found = [*review.review(None, RecordedGame(2, 2, moves=(0, 1)), 16)]
+    assert [line.exact for line in found] == [True, False, False]
 
 
 def test_the_games_of_a_folder_are_reviewed_where_one_cannot_be_read(tmp_path):

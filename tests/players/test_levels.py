@@ -25,7 +25,7 @@ def test_ratings_rise():
     assert all(lower.rating < higher.rating for lower, higher in pairwise(LEVELS))
 
 
-@pytest.mark.parametrize("name", ["level:0", "level:casual", "level:3", "level:6"])
+@pytest.mark.parametrize("name", ["level:1", "level:casual", "level:3", "level:6"])
 def test_a_level_plays_games_to_the_end(name):
     player, random = make_player(name, BOARD, AGENT), make_player("random", BOARD)
     result = play_match(BOARD, player, random, 128, 2, 0)

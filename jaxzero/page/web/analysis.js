@@ -4,8 +4,8 @@ import { panelParts } from "./analysis_panel.js";
 import { api, isAbort } from "./api.js";
 import { find, refill } from "./dom.js";
 import { t } from "./i18n.js";
-import { percent } from "./outcome.js";
-import { clear, drawChains, drawCosts, drawHint, drawLine, drawOwners, formatLost } from "./overlay.js";
+import { lostWords, percent } from "./outcome.js";
+import { clear, drawChains, drawCosts, drawHint, drawLine, isBest } from "./overlay.js";
 import { edgeName } from "./rules.js";
 import { settings } from "./settings.js";
 
@@ -51,7 +51,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     failed = false;
     controller?.abort();
     controller = null;
-    waiting.splice(0).forEach((finish) => finish(null));
+    waiting.splice(0).forEach(({ finish }) => finish(null));
   }
 
   async function ask() {
@@ -67,7 +67,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     } finally {
       if (mine === controller) {
         controller = null;
-        settle(() => true);
+        settle(true);
         render();
       }
     }
@@ -76,28 +76,30 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
   function take(line) {
     latest = { ...latest, ...line };
     notice.settle("analysis");
-    settle(isKnown);
+    settle(false);
     render();
   }
 
-  function settle(enough) {
-    if (enough(latest)) waiting.splice(0).forEach((finish) => finish(latest));
+  /** Answer those who wait for no more than is known; all of them if the request has ended. */
+  function settle(ended) {
+    const served = waiting.filter(({ enough }) => ended || enough(latest));
+    waiting = waiting.filter((each) => !served.includes(each));
+    for (const { finish } of served) finish(latest);
   }
 
-  /** Resolve with the analysis once it has a best edge and losses of edges, or with the answer so far after some ms; with null if stopped. */
-  function known(milliseconds) {
-    if (isKnown(latest)) return Promise.resolve(latest);
+  /** Resolve with the analysis once it is `enough`, or with the answer so far after some ms; with null if stopped. */
+  function known(milliseconds, enough = isKnown) {
+    if (enough(latest)) return Promise.resolve(latest);
     return new Promise((finish) => {
-      waiting.push(finish);
+      waiting.push({ enough, finish });
       setTimeout(() => finish(latest), milliseconds);
     });
   }
 
-  function isKnown(line) {
-    return line?.best != null && line.edges.some((edge) => edge.lost !== null);
-  }
-
   const bestEdge = () => latest?.best ?? null;
+
+  /** Return the best edge if the analysis is a verdict, else null. */
+  const bestJudged = () => (isVerdict(latest) ? latest.best : null);
 
   /** Name an edge as a hint: the proven best, or the best that the search knows. */
   function hintWords(edge, place) {
@@ -115,7 +117,6 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     const { game, position } = record;
     if (isShown() && latest) {
       if (settings.chainsShown) drawChains(layers.under, game, position.drawn, latest.structure?.chains ?? []);
-      if (settings.ownersShown) drawOwners(layers.owners, game, latest.owners ?? [], position.player);
       drawCosts(layers.costs, game, markedEdges(latest, settings.everyEdge));
     }
     const mark = hinted === null ? better() : { edge: hinted, player: position.player };
@@ -144,7 +145,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
   function edgeNote(edge) {
     const name = edgeName(record.game, edge.edge);
     const kind = `${t(`class.${edge.class}`)} (${t(`class.${edge.class}.note`)})`;
-    const lost = edge.lost === null ? null : formatLost(edge.lost);
+    const lost = edge.lost === null || isBest(edge) ? edge.lost : lostWords(edge);
     const visits = latest.edges.reduce((sum, each) => sum + (each.visits ?? 0), 0);
     const share = percent((edge.visits ?? 0) / Math.max(1, visits));
     return t("analysis.edge", { edge: name, lost, exact: edge.exact, kind, share });
@@ -164,7 +165,9 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     stop,
     draw,
     known,
+    judged: (milliseconds) => known(milliseconds, isVerdict),
     bestEdge,
+    bestJudged,
     hintWords,
     showHint,
     describe,
@@ -172,6 +175,12 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     hasFailed: () => failed,
   };
 }
+
+/** Return whether an analysis has a best edge and losses of edges. */
+const isKnown = (line) => line?.best != null && line.edges.some((edge) => edge.lost !== null);
+
+/** Return whether an analysis says as much as the review of a mistake: it is proven, or searched as long. */
+const isVerdict = (line) => isKnown(line) && (line.exact?.value !== undefined || line.simulations >= EFFORT.simulations);
 
 const BEST = 3; // number of edges marked as the best if the answer has no lines
 const COSTLY = 0.75; // boxes of margin; edges that lose this much (rounded: a box) are marked too

@@ -1,9 +1,9 @@
 /** The panel of the analysis: the expected result, the best lines, chains and control, the legend. */
 
-import { html, sideSign, svg } from "./dom.js";
+import { html, sideSign } from "./dom.js";
 import { t, waitWords } from "./i18n.js";
-import { distributionChart, formatNumber, marginWords, outcomeOf } from "./outcome.js";
-import { edgeName, NOBODY, replay } from "./rules.js";
+import { formatNumber, marginWords, outcomeOf } from "./outcome.js";
+import { edgeName, longChainRule, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 const LONGEST_LINE = 4; // moves
@@ -25,8 +25,8 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
     Number.isInteger(latest.preparing) && words("muted", waitWords(latest.preparing)),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
-    outcome?.final.length > 1 ? distributionChart(outcome.final, nameOf) : null, // one bar says no more than the words
-    reachWords(latest, position, busy),
+    outcome?.chances && words("muted", outcome.chances),
+    reachWords(latest, game, position, busy),
     bestLines(),
     structureFacts(latest.structure, game, position),
     legend(),
@@ -59,7 +59,6 @@ export function panelParts({ latest, record, nameOf, busy, failed, showLine, onL
       "button",
       {
         id: `line-${number}-${index}`,
-        "aria-label": t("analysis.lineLabel", { number: index + 1, edge }),
         onpointerenter: show,
         onpointerleave: hide,
         onfocus: show,
@@ -82,15 +81,9 @@ function badge(latest, busy) {
 }
 
 /** Return a note on how far the solver reaches if the finished analysis has not proven the position, else null. */
-function reachWords(latest, { drawn }, busy) {
+function reachWords(latest, { rows, cols }, { drawn }, busy) {
   if (busy || latest.exact?.value !== undefined) return null;
-  return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
-}
-
-/** Return whether the first player wants an even number of long chains: with the dots and the edges before the game they make an even sum. */
-function wantsEven({ rows, cols, start }, { owner }) {
-  const closed = owner.filter((each) => each === NOBODY).length; // each let its player move again
-  return ((rows + 1) * (cols + 1) + start.length - closed) % 2 === 0;
+  return words("muted", t(Math.max(rows, cols) > 7 ? "analysis.large" : "analysis.reach", { n: drawn.filter((each) => !each).length }));
 }
 
 function structureFacts(structure, game, position) {
@@ -102,7 +95,7 @@ function structureFacts(structure, game, position) {
     named("chain", "chain"),
     named("loop", "loop"),
     html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
-    structure.safe > 0 && lesson("control", t("analysis.target", { even: wantsEven(game, position), all: structure.long })),
+    structure.safe > 0 && lesson("control", t("analysis.target", { ...longChainRule(game, position), all: structure.long })),
     structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
   ];
   return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
@@ -118,13 +111,6 @@ function lesson(name, text) {
 let isLegendOpen = false; // kept here because every line of the analysis rebuilds the panel
 
 function legend() {
-  const sample = (kind) =>
-    html(
-      "a",
-      { href: `#lesson-${LESSONS[kind]}` },
-      svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
-      `${t(`class.${kind}`)}: ${t(`class.${kind}.note`)}`,
-    );
   const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
   const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // STEPS of overlay.js, rounded
   return html(
@@ -133,9 +119,7 @@ function legend() {
     html("summary", { id: "legend" }, t("analysis.legend")),
     html("div", {}, t("analysis.colours")),
     html("div", { class: "legend" }, steps.map(step)),
-    html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),
     html("div", {}, t("analysis.guess")),
-    html("div", {}, t("analysis.thick")),
   );
 }
 
@@ -146,7 +130,7 @@ function switches(onSwitch) {
   };
   const one = (name, label) =>
     html("button", { id: `switch-${name}`, class: "small", "aria-pressed": String(settings[name]), onclick: flip(name) }, t(label));
-  const all = { everyEdge: "analysis.every", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
+  const all = { everyEdge: "analysis.every", chainsShown: "analysis.chains" };
   return html("div", { class: "row" }, Object.entries(all).map(([name, label]) => one(name, label)));
 }
 

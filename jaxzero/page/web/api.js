@@ -58,5 +58,5 @@ export const api = {
   analyse: (game, options, onLine, signal) => post("analyse", { ...game, ...options }, signal, linesTo(onLine)),
   review: (game, options, onLine, signal) => post("review", { ...game, ...options }, signal, linesTo(onLine)),
   read: (text) => post("read", { text }),
-  write: (game, format, names) => post("write", { ...game, format, names }),
+  write: (game, format) => post("write", { ...game, format }),
 };

@@ -2,14 +2,14 @@
 
 import { createAnalysis } from "./analysis.js";
 import { api } from "./api.js";
-import { addReview, archivedSlips, openArchive } from "./archive.js";
-import { createBoard, edgeWords } from "./board.js";
+import { addReview, archivedSlips, openArchive, setDamagedAside } from "./archive.js";
+import { boxItems, createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
 import { confirm, openSettings } from "./dialogs.js";
-import { find, findAll, placeIcons } from "./dom.js";
+import { find, findAll, placeIcons, replaceChanged } from "./dom.js";
 import { createFiles } from "./files.js";
 import { language, t, translate } from "./i18n.js";
-import { listenToKeys, listenToWheel, openShortcuts } from "./keys.js";
+import { listenToKeys, openShortcuts } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { openNewGame, setupHere } from "./new_game.js";
 import { createNotice, say, tell } from "./notice.js";
@@ -19,7 +19,7 @@ import { setLevels } from "./rating.js";
 import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
 import { lastTurn, replay } from "./rules.js";
-import { applyTheme, remember, settings } from "./settings.js";
+import { clearStorage, remember, reset, settings } from "./settings.js";
 import { sound } from "./sound.js";
 import { createStatus, showTools } from "./status.js";
 import { createEditor, createTables } from "./tables.js";
@@ -51,30 +51,35 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => (practice.grow(), showState()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
+const review = createReview({ record, notice, isWanted: () => isReview() || (isEnd() && !play.watching()), isShown: isReview, nameOf: (player) => status.sideName(player), onNews: showState, onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }), seats: () => play.table.seats });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const teacher = createTeacher({ play, onShow: analysis.showHint });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
-const lessons = createLessons({ parent: find("#learn") });
-const trainer = createTrainer({ parent: find("#learn"), notice });
+const lessons = createLessons({ parent: find("#learning") });
+const trainer = createTrainer({ parent: find("#learning"), notice });
 let learning = lessons; // what the view "learn" shows: the lessons or the trainer
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
 const clock = createClock({ table: play.table, side: runningSide, onFlag: endByClock });
 const files = createFiles({
   record,
   table: play.table,
-  nameOf: (player) => status.sideName(player),
+  whoPlays: (player) => status.whoPlays(player),
   notice,
   onName: () => (tables.keep(), showState()),
-  onLoad: (game, names) => tables.showLoaded(game, names),
+  onLoad: (game, facts) => tables.showLoaded(game, facts),
 });
 
-function press(edge, byTouch) {
+/** Return whether the end of a game is shown outside the review. */
+function isEnd() {
+  return view === "play" && !play.isOpen() && record.at === record.game.moves.length;
+}
+
+function press(edge, mayMiss) {
   if (editor.isOn()) editor.toggle(edge);
   else if (practice.isOn()) practice.press(edge);
   else if (isReview()) record.position.drawn[edge] || record.play([edge], !continuesGame());
-  else play.press(edge, byTouch);
+  else play.press(edge, mayMiss);
 }
 
 /** Draw the edges of a line as a variation. */
@@ -112,11 +117,11 @@ function openView(name) {
 /** Show everything that depends on the position. */
 function showPosition(reason) {
   if (reason === "play") announce();
-  if (!play.state.busy) notice.moveOn(); // a move of the engine does not remove the notice
+  if (!play.state.busy) notice.moveOn(reason === "play"); // a move of the engine does not remove the notice
   practice.refresh();
   clock.look(reason === "play" ? turnEnded(record.position) : null);
   showState(reason === "play");
-  files.showNames();
+  files.show();
   analysis.refresh();
   review.refresh();
   if (reason !== "view") tables.keep(); // showing a view must not replace the stored game of another tab
@@ -151,12 +156,21 @@ function showState(slowly = false) {
   board.show(game, position, { last: lastTurn(position.plies), enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
   analysis.draw(); // redraws the edge that a person has marked
-  const ended = !play.isOpen() && !isReview() && !editor.isOn() && record.at === game.moves.length;
-  find("#status-words").textContent = status.statusWords();
-  find("#status").classList.toggle("busy", status.isBusy());
-  find("#status").classList.toggle("result", ended);
-  showTools({ record, play, editor, ended });
+  const ended = isEnd();
+  const words = status.statusWords();
+  find("#status-words").textContent = words;
+  find("#table").classList.toggle("named", /[hv]\d,\d/.test(words)); // the board shows its coordinates
+  find("#status").className = `status ${status.isBusy() ? "busy" : ""} ${ended ? `result side-${status.winner()}` : ""}`;
+  replaceChanged(find("#boxes"), boxItems(game, position, status.sideName));
+  showTools({ record, play, editor, ended, slips: review.slipCount() });
+  showTitle();
   teacher.render();
+}
+
+/** Name the view and the game in the title of the window and, for readers of the page, above it. */
+function showTitle() {
+  if (view !== "learn") find("#table h1").textContent = record.root.title || t(`nav.${view}`);
+  document.title = `${find("main > :not([hidden]) h1").textContent} · jaxzero`;
 }
 
 /** Show another ply of the game on the table. */
@@ -166,21 +180,14 @@ function goTo(at, path) {
   else play.goTo(at);
 }
 
-/** Return whether the wheel or a key can step this way through the game. At the ends of the game, the page scrolls instead. */
-function mayStep(way) {
-  return isReview() && !editor.isOn() && !practice.isOn() && (way < 0 ? record.at > 0 : record.at < record.game.moves.length);
-}
-
-/** Close the editor of positions and offer the game that it replaced. */
-function closeEditor() {
-  const wasOn = editor.isOn();
-  editor.close();
-  if (wasOn) tables.offerAside();
+/** Return whether the arrow keys step through the game. */
+function mayStep() {
+  return isReview() && !editor.isOn() && !practice.isOn();
 }
 
 /** Open the editor of positions, or close it if it is open. */
 function edit() {
-  if (editor.isOn()) return closeEditor();
+  if (editor.isOn()) return editor.close();
   if (record.root.moves.length || isAnnotated(record.root)) tables.setAside(); // else nothing to keep
   practice.end();
   openView("review");
@@ -216,13 +223,13 @@ function showView(name, page = null, teacher = lessons) {
   learning = teacher;
   if (name !== "review") {
     practice.end();
-    closeEditor();
+    editor.close();
     record.leaveVariation();
     review.stop();
   }
   view = name;
   remember({ visited: true });
-  find("#learn").hidden = view !== "learn";
+  find("#learning").hidden = view !== "learn";
   find("#table").hidden = view === "learn";
   find("#table").dataset.view = view;
   for (const link of findAll(".bar nav a")) {
@@ -232,6 +239,7 @@ function showView(name, page = null, teacher = lessons) {
   if (view === "learn") {
     analysis.stop();
     learning.open(page);
+    showTitle();
   } else {
     showPosition("view");
     play.next();
@@ -245,7 +253,7 @@ function showLanguage() {
   play.unmark(); // a warning is in the other language
   translate();
   notice.render();
-  files.showFormats();
+  files.show();
   if (view === "learn") learning.render();
   showState();
   review.render();
@@ -282,18 +290,32 @@ function resign() {
   });
 }
 
+/** Delete what this browser keeps. */
+const forget = {
+  games: () => tables.remove(),
+  rating: () => reset("rating", "ratings"),
+  streak: () => reset("streak", "counted"),
+  all: () => {
+    removeEventListener("pagehide", keepClocks);
+    clearStorage();
+    location.reload();
+  },
+};
+
+const keepClocks = () => play.table.clocks && tables.keep(); // stores the time left
+
 const actions = {
   newGame: () => openNewGame(tables.start),
   undo: () => (isReview() ? goTo(record.at - 1) : play.undo()),
   redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
   first: () => goTo(0),
   last: () => goTo(record.game.moves.length),
-  stepBack: () => mayStep(-1) && goTo(record.at - 1),
-  stepForward: () => mayStep(1) && goTo(record.at + 1),
+  stepBack: () => mayStep() && goTo(record.at - 1),
+  stepForward: () => mayStep() && goTo(record.at + 1),
   unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  players: () => record.position.over || openNewGame((setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
+  playOn: () => openNewGame(tables.startHere, setupHere(play.table.seats, record.position.player, record.game)),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),
@@ -301,12 +323,12 @@ const actions = {
   focusBoard: () => board.focus(),
   step: () => play.step(),
   resign,
+  again: () => tables.startAgain(),
   otherLevel: () => tables.startOtherLevel(),
-  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips)),
-  practise: () => practice.start(review.slips),
-  promote: () => (play.unrate(), record.promote()), // nobody played these moves against a level
+  games: () => openArchive(tables.openArchived, () => practice.start(archivedSlips()), tables.remove),
+  practise: () => practice.start(review.slips()),
   edit,
-  settings: () => openSettings(info, changeSetting),
+  settings: () => openSettings(info, changeSetting, forget),
   language: switchLanguage,
   skip: (event) => (event.preventDefault(), find('main > :not([hidden]) .board [tabindex="0"]')?.focus()),
 };
@@ -317,20 +339,19 @@ function listen() {
   speed.value = settings.speed;
   speed.addEventListener("input", () => remember({ speed: Number(speed.value) }));
   listenToKeys(actions, () => view !== "learn");
-  listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);
   addEventListener("refused", () => say(t("error.storage")));
-  addEventListener("pagehide", () => play.table.clocks && tables.keep()); // stores the time left on the clocks
+  addEventListener("pagehide", keepClocks);
 }
 
 history.scrollRestoration = "manual"; // every page begins at its top
-applyTheme();
 placeIcons();
+const damaged = setDamagedAside();
 tables.restore();
 record.onChange(showPosition);
 listen();
 route();
 showLanguage();
-tables.offerAside();
+if (damaged) say(t("games.damaged", { n: damaged }));
 askInfo();
 navigator.serviceWorker?.register("sw.js").catch(() => {}); // keeps the page; browsers refuse it for HTTP from another computer

@@ -1,13 +1,14 @@
 /** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
 
-import { sideSign, svg } from "./dom.js";
+import { html, sideSign, svg } from "./dom.js";
 import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
 import { t } from "./i18n.js";
-import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
+import { boxCount, closedBy, drawnSides, edgeCount, NOBODY, placeOf, thirdSide } from "./rules.js";
 
 const AT_DOT = 16; // units of the picture; a click this close to a dot is ambiguous and draws no edge
 const AT_CENTRE = 18; // the same at the centre of a box
 const HOLD = 450; // ms after which a touch describes an edge instead of drawing it
+const FINGER = 44; // pixels; where edges are closer, a touch can mean another edge
 const STILL = 10; // pixels that the finger may move during HOLD
 const DRAWING = 130; // ms between the edges of one click in the animation
 const SHOWING = 800; // ms for all edges of one click at most
@@ -15,8 +16,8 @@ const SHOWING = 800; // ms for all edges of one click at most
 /**
  * Put a board into an element.
  *
- * `onEdge(edge, byTouch)` is called for a click, a touch, Enter or Space on any edge. `onFocus(edge)` is called when an edge
- * gets the focus or the pointer, and with null when it loses them. `onHold(edge)` is called when a finger stays on an edge.
+ * `onEdge(edge, mayMiss)` is called for a click, a touch, Enter or Space on any edge; `mayMiss` tells that a finger has touched
+ * a board with small boxes. `onFocus(edge)` is called when an edge gets the focus or the pointer, and with null when it loses them. `onHold(edge)` is called when a finger stays on an edge.
  * `arrowsStep()` returns whether the arrow keys belong to the page; a board with keyboard focus keeps them.
  * `prefix` keeps the names of two boards on one page apart.
  */
@@ -37,7 +38,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     edges = Array.from({ length: edgeCount(size) }, (_, edge) => makeEdge(edge));
     layers = {
       under: svg("g", { class: "under" }), // below the edges
-      owners: svg("g", { class: "under owners" }),
       costs: svg("g", { class: "overlay" }),
       marks: svg("g", { class: "overlay" }),
     };
@@ -47,7 +47,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
       stripes(),
       svg("g", {}, boxes),
       layers.under,
-      layers.owners,
       svg("g", {}, edges),
       layers.costs,
       svg("g", { class: "dots" }, dotsOf(size)),
@@ -143,7 +142,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   function press(edge, byTouch) {
     if (hold?.read) return;
     makeCurrent(edge);
-    onEdge(edge, byTouch);
+    onEdge(edge, byTouch && picture.getScreenCTM().a * UNIT < FINGER);
   }
 
   function makeCurrent(edge) {
@@ -210,7 +209,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
       element.classList.toggle("drawn", drawn);
       element.classList.toggle("last", last.includes(edge));
       for (const side of [0, 1]) element.classList.toggle(`side-${side}`, owners.get(edge) === side);
-      element.setAttribute("aria-label", edgeLabel(size, edge, drawn));
+      element.setAttribute("aria-label", edgeLabel(size, position.drawn, edge));
       element.setAttribute("aria-disabled", String(!editing && (drawn || !enabled)));
       element.setAttribute("tabindex", edge === current ? "0" : "-1");
     });
@@ -227,15 +226,23 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     element.firstChild.append(sideSign(owner, 34, [0, 0]));
   }
 
-  return {
-    show,
-    focus,
-    layers: () => layers,
-  };
+  return { show, focus, layers: () => layers };
 }
 
-function edgeLabel(board, edge, drawn) {
-  return t(drawn ? "edge.drawn" : "edge.open", { place: edgeWords(board, edge) });
+/** Return the items of a list of all boxes for screen readers: the owner, or the number of sides that are drawn. */
+export function boxItems(board, { drawn, owner }, nameOf) {
+  return owner.map((player, box) => {
+    const words = player < 0 ? t("box.open", { sides: drawnSides(board, drawn, box) }) : player === NOBODY ? t("box.nobody") : nameOf(player);
+    return html("li", {}, t("box.of", { row: Math.floor(box / board.cols), col: box % board.cols, owner: words }));
+  });
+}
+
+/** Name an edge for screen readers, and say what drawing it does. */
+function edgeLabel(board, drawn, edge) {
+  const place = t(drawn[edge] ? "edge.drawn" : "edge.open", { place: edgeWords(board, edge) });
+  const n = drawn[edge] ? 0 : closedBy(board, drawn, edge).length;
+  if (n) return t("edge.closes", { place, n });
+  return !drawn[edge] && thirdSide(board, drawn, edge) ? t("edge.third", { place }) : place;
 }
 
 export function edgeWords(board, edge) {

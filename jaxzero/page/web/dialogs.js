@@ -1,17 +1,14 @@
 /** Parts of dialogs, and the dialog for the settings. */
 
-import { button, find, html, icon } from "./dom.js";
+import { button, find, html, icon, row } from "./dom.js";
 import { t } from "./i18n.js";
-import { applyTheme, remember, settings } from "./settings.js";
+import { remember, settings } from "./settings.js";
 
 /** Return the dialog of the page, filled with a heading, a close button and its parts, and show it. */
 export function openDialog(name, ...parts) {
   const dialog = find("#dialog");
   const close = html("button", { class: "quiet", type: "button", "aria-label": t("close"), onclick: () => dialog.close() }, icon("close"));
-  dialog.replaceChildren(
-    html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close),
-    ...parts,
-  );
+  dialog.replaceChildren(html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close), ...parts);
   dialog.setAttribute("aria-labelledby", `${name}-title`);
   dialog.dataset.testid = `${name}-dialog`;
   if (!dialog.open) dialog.showModal();
@@ -20,7 +17,7 @@ export function openDialog(name, ...parts) {
 }
 
 /** Ask whether to do something, and do it if the person agrees. */
-export function confirm(name, action) {
+export function confirm(name, action, values) {
   const agree = () => {
     dialog.close();
     action();
@@ -31,7 +28,7 @@ export function confirm(name, action) {
     button(`${name}-cancel`, t("cancel"), () => dialog.close()),
     button(`${name}-agree`, t(name), agree, { class: "primary" }),
   );
-  const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`)), foot));
+  const dialog = openDialog(name, html("div", { class: "dialog-body" }, html("p", {}, t(`${name}.text`, values)), foot));
 }
 
 /** Return a row of choices. `options` are [value, words]. */
@@ -46,28 +43,26 @@ export function segments(name, legend, options, chosen, onChange) {
   return html("fieldset", {}, html("legend", {}, legend), html("div", { class: "segments" }, options.map(choice)));
 }
 
-/** Return a switch that is on or off, with a note. */
-export function switchOf(name, on, onChange) {
+/** Return a switch that is on or off, with a note, whose text may need `values`. */
+export function switchOf(name, on, onChange, values) {
   const box = html("input", { type: "checkbox", checked: on, onchange: ({ target }) => onChange(target.checked), "data-testid": name });
-  return html("label", { class: "switch" }, box, html("span", {}, t(`settings.${name}`), html("small", {}, t(`settings.${name}.note`))));
+  return html("label", { class: "switch" }, box, html("span", {}, t(`settings.${name}`), html("small", {}, t(`settings.${name}.note`, values))));
 }
 
-/** Open the settings. `onChange(name)` is called after each change. */
-export function openSettings(info, onChange) {
+/** Open the settings. `onChange(name)` is called after each change; `forget` has a function to delete each kind of data. */
+export function openSettings(info, onChange, forget) {
   const set = (name) => (value) => {
     remember({ [name]: value });
-    applyTheme();
     onChange(name);
   };
-  const themes = ["system", "light", "dark"].map((value) => [value, t(`settings.theme.${value}`)]);
+  const eraser = (kind) => button(`forget-${kind}`, t(`forget.${kind}`), () => confirm("forget", forget[kind], { what: t(`forget.${kind}`) }), { class: "small" });
   const version = info && html("p", { class: "muted" }, t("settings.version", info));
   const body = html(
     "div",
     { class: "dialog-body" },
     switchOf("teaching", settings.teaching, set("teaching")),
-    switchOf("confirm", settings.confirm, set("confirm")),
     switchOf("sound", settings.sound, set("sound")),
-    segments("theme", t("settings.theme"), themes, settings.theme, set("theme")),
+    html("fieldset", {}, html("legend", {}, t("forget.legend")), row(...Object.keys(forget).map(eraser))),
     version,
   );
   openDialog("settings", body);

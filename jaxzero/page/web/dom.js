@@ -66,6 +66,12 @@ export function refill(element, ...parts) {
   if (id || dataset?.testid) find(id ? `#${id}` : `[data-testid="${dataset.testid}"]`, element)?.focus();
 }
 
+/** Replace the parts of an element if they differ: replacing a pressed button by an equal one would lose its click. */
+export function replaceChanged(element, parts) {
+  const fresh = html("div", {}, parts);
+  if (fresh.innerHTML !== element.innerHTML) element.replaceChildren(...fresh.childNodes);
+}
+
 /** Scroll only as far as needed to show an element. */
 export function reveal(element) {
   element.scrollIntoView({ block: "nearest" });
@@ -78,11 +84,7 @@ export function sideSign(player, size = 16, centre = []) {
     player === 0
       ? svg("circle", { cx: 8, cy: 8, r: 6 })
       : svg("path", { d: "M8 1 15 8 8 15 1 8Z" });
-  return svg(
-    "svg",
-    { class: `sign side-${player}`, viewBox: "0 0 16 16", x, y, width: size, height: size, "aria-hidden": "true" },
-    shape,
-  );
+  return svg("svg", { class: `sign side-${player}`, viewBox: "0 0 16 16", x, y, width: size, height: size, "aria-hidden": "true" }, shape);
 }
 
 /** Outlines of the icons, drawn with round strokes on a field of 24 by 24. */
@@ -109,7 +111,6 @@ const ICONS = {
   copy: "M9 9h11v11H9ZM5 15H4V4h11v1",
   share: "M8 12h8M10 8H7a4 4 0 0 0 0 8h3M14 8h3a4 4 0 0 1 0 8h-3",
   edit: "m4 20 1-5L16 4l4 4L9 19Z",
-  players: "M9 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM3 19a6 6 0 0 1 12 0M16 5.500a3 3 0 0 1 0 5M18 13.500a6 6 0 0 1 3 5.500",
   games: "M5 4h14v16H5ZM9 8h6M9 12h6M9 16h3",
   close: "M6 6l12 12M18 6 6 18",
 };

@@ -1,42 +1,53 @@
 /** Loading, saving, copying, sharing and naming a game. */
 
 import { api } from "./api.js";
-import { importGames, MAX_NAME } from "./archive.js";
+import { importGames } from "./archive.js";
 import { download, find, html } from "./dom.js";
 import { PICTURES } from "./pictures.js";
 import { t } from "./i18n.js";
 import { say } from "./notice.js";
-import { toFragment } from "./record.js";
+import { endOf, resultOf } from "./play.js";
+import { MAX_NAME, toFragment } from "./record.js";
+import { remember } from "./settings.js";
 
 const MAX_TEXT = 2 ** 20; // bytes; the server accepts no longer game
 const MAX_ARCHIVE = 5e6; // bytes of exported games
-const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" }; // of the formats that the server writes
+const FORMATS = {
+  json: { ending: "json" },
+  ccgc: { ending: "ccgc.json", holds: ({ rows, cols, start }) => rows === 5 && cols === 5 && !start.length },
+  text: { ending: "txt", holds: ({ start }) => !start.length },
+  ...PICTURES,
+}; // by id; the server writes those without `make`
 
-/** Create the file tools. `table` has the names; `nameOf(player)` returns the name of a side. */
-export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
-  /** Name the formats in the language of the page. */
+/** Create the file tools. `whoPlays(player)` returns the name of a side for files and links. */
+export function createFiles({ record, table, whoPlays, notice, onLoad, onName }) {
+  /** Offer the formats that can hold the game. */
   function showFormats() {
     const select = find("#format");
     const chosen = select.value;
-    const ids = Object.keys({ ...ENDINGS, ...PICTURES });
-    select.replaceChildren(...ids.map((id) => html("option", { value: id }, t(`format.${id}`))));
-    if (chosen) select.value = chosen;
+    const ids = Object.keys(FORMATS).filter((id) => FORMATS[id].holds?.(record.root) ?? true);
+    select.replaceChildren(...ids.map((id) => html("option", { value: id, selected: id === chosen }, t(`format.${id}`))));
   }
 
-  /** Show the players' names and the title of the game in their fields. */
-  function showNames() {
-    find("h1").textContent = record.root.title || t("title"); // for print
-    const texts = { "name-0": table.names[0], "name-1": table.names[1], "game-title": record.root.title };
+  /** Show the formats, and the players' names and the title of the game in their fields. */
+  function show() {
+    showFormats();
+    const texts = { "name-0": whoPlays(0), "name-1": whoPlays(1), "game-title": record.root.title };
     for (const [id, text = ""] of Object.entries(texts)) {
       const field = find(`#${id}`);
       if (field !== document.activeElement) field.value = text;
     }
   }
 
-  function takeNames() {
+  /** Take the names and the title from their fields. A person against the computer keeps the name for other games. */
+  function takeNames({ target }) {
     const [first, second, title] = ["name-0", "name-1", "game-title"].map((id) => find(`#${id}`).value.trim());
-    table.names = first || second ? [first, second] : [];
     record.root.title = title;
+    if (target.id !== "game-title") {
+      const person = table.seats.findIndex(({ kind }) => kind === "person");
+      if (table.seats[1 - person]?.kind === "engine") remember({ name: [first, second][person] });
+      else table.names = first || second ? [first, second] : [];
+    }
     onName();
   }
 
@@ -59,8 +70,8 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     }
     const key = record.key();
     try {
-      const { names, ...game } = await api.read(text);
-      onLoad({ ...game, title: game.title.slice(0, MAX_NAME) }, names.map((name) => name.slice(0, MAX_NAME)));
+      const { names, result, ...game } = await api.read(text);
+      onLoad({ ...game, title: game.title.slice(0, MAX_NAME) }, { names: names.map((name) => name.slice(0, MAX_NAME)), ...endOf(result) });
       say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
       // Retry only while the position is the same: a person who has moved on wants no other game.
@@ -72,9 +83,9 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   async function write(use) {
     notice.moveOn();
     const format = find("#format").value;
-    const names = [0, 1].map((player) => table.names[player] || nameOf(player));
+    const facts = { names: [0, 1].map(whoPlays), result: resultOf(table) };
     try {
-      await use(await (PICTURES[format]?.make(record) ?? api.write(withLines(record.root), format, names).then(({ text }) => text)), format);
+      await use(await (FORMATS[format].make?.(record) ?? api.write({ ...withLines(record.root), ...facts }, format).then(({ text }) => text)), format);
     } catch (error) {
       notice.fail("write", error, null);
     }
@@ -82,14 +93,14 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
 
   function fileName(format) {
     const { rows, cols } = record.game;
-    return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format]}`;
+    return `dots-and-boxes-${rows}x${cols}.${FORMATS[format].ending}`;
   }
 
-  const save = () => write((content, format) => download(content, PICTURES[format]?.type ?? "text/plain", fileName(format)));
+  const save = () => write((content, format) => download(content, FORMATS[format].type ?? "text/plain", fileName(format)));
   const copy = () => write((content) => toClipboard(content, "files.copied", "files.noClipboard"));
 
   async function share() {
-    const fragment = toFragment(record.game, record.at);
+    const fragment = toFragment(record.game, record.at, [0, 1].map(whoPlays), record.inVariation ? "" : resultOf(table));
     history.replaceState(null, "", `#${fragment}`);
     await toClipboard(location.href, "files.shared", "files.link");
   }
@@ -146,7 +157,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   find("#share").addEventListener("click", share);
   acceptDrops();
   acceptPastes();
-  return { showFormats, showNames };
+  return { show };
 }
 
 /** Return a game for the server, without the fields that only the page uses (`joined`, `setUp`). */

@@ -3,7 +3,7 @@
 import { html, svg } from "./dom.js";
 import { t } from "./i18n.js";
 import { costClass } from "./overlay.js";
-import { marginWords } from "./outcome.js";
+import { lostWords, marginWords } from "./outcome.js";
 
 const HEIGHT = 170;
 const PAD = { left: 30, right: 10, top: 12, bottom: 22 };
@@ -38,9 +38,16 @@ export function drawGraph(parent, { lines, plies, at, mistakes, nameOf, waiting,
   parent.replaceChildren(picture);
 }
 
+/** Fill between the curve and zero, where the curve crosses zero too. */
 function areas(known, { x, y }) {
+  const crossings = known.slice(1).flatMap(({ ply, margin }, index) => {
+    const before = known[index];
+    const share = before.margin / (before.margin - margin);
+    return before.margin * margin < 0 ? [{ ply: before.ply + share * (ply - before.ply), margin: 0 }] : [];
+  });
+  const all = [...known, ...crossings].sort((one, other) => one.ply - other.ply);
   const area = (keep, name) => {
-    const top = known.map(({ ply, margin }) => `${x(ply)},${y(keep(margin))}`);
+    const top = all.map(({ ply, margin }) => `${x(ply)},${y(keep(margin))}`);
     const ends = [`${x(known.at(-1).ply)},${y(0)}`, `${x(known[0].ply)},${y(0)}`];
     return svg("polygon", { class: name, points: [...top, ...ends].join(" ") });
   };
@@ -71,6 +78,6 @@ function slip(line, lines, { x, y }, nameOf) {
       r: Math.min(12, 3.5 + 2.4 * Math.sqrt(line.lost)),
       "data-ply": line.ply + 1,
     },
-    svg("title", {}, `${line.ply + 1}: −${line.lost} (${marginWords(margin, nameOf)})`),
+    svg("title", {}, `${line.ply + 1}: ${lostWords(line)} (${marginWords(margin, nameOf)})`),
   );
 }

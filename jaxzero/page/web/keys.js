@@ -1,4 +1,4 @@
-/** The keyboard shortcuts and the wheel. The board itself listens to the arrows and to Enter. */
+/** The keyboard shortcuts. The board itself listens to the arrows and to Enter. */
 
 import { openDialog } from "./dialogs.js";
 import { html } from "./dom.js";
@@ -13,7 +13,6 @@ const SHORTCUTS = [
   ["Home / End", "keys.ends", { Home: "first", End: "last" }],
   ["H", "hint", { h: "hint" }],
   ["L", "letMove", { l: "letMove" }],
-  ["O", "players.title", { o: "players" }],
   ["A", "analysis.title", { a: "analysis" }],
   ["M", "review.mistake", { m: "mistake" }],
   ["N", "new.title", { n: "newGame" }],
@@ -50,24 +49,4 @@ export function listenToKeys(actions, onTable) {
     else return;
     event.preventDefault();
   });
-}
-
-const WHEEL_STEP = 60; // pixels of the wheel per ply
-
-/** Call `step(way)` when the wheel turns over one of the parts and `mayStep(way)` is true; `way` is 1 down, -1 up. */
-export function listenToWheel(parts, mayStep, step) {
-  let turned = 0; // pixels turned since the last step
-
-  function onWheel(event) {
-    const way = Math.sign(event.deltaY);
-    if (!way || event.ctrlKey || !mayStep(way)) return;
-    event.preventDefault();
-    if (way !== Math.sign(turned)) turned = 0;
-    turned += event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? event.deltaY : way * WHEEL_STEP;
-    if (Math.abs(turned) < WHEEL_STEP) return;
-    turned = 0;
-    step(way);
-  }
-
-  for (const part of parts) document.querySelector(part).addEventListener("wheel", onWheel, { passive: false });
 }

@@ -1,6 +1,6 @@
 /** The list of moves as a tree: the game, its variations, its comments, and the mistakes that a review found. */
 
-import { find, html, sideSign } from "./dom.js";
+import { find, html, replaceChanged, sideSign } from "./dom.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { costClass } from "./overlay.js";
@@ -15,9 +15,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
 
   function render() {
     const focused = list.contains(document.activeElement);
-    const fresh = html("ol", {}, lineItems(record.root, []));
-    // Do not replace an equal list: replacing a pressed button would lose its click.
-    if (fresh.innerHTML !== list.innerHTML) list.replaceChildren(...fresh.childNodes);
+    replaceChanged(list, lineItems(record.root, []));
     const current = find('[aria-current="true"]', list);
     if (focused) current?.focus();
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
@@ -46,28 +44,26 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     const places = path.map((each, depth) => (path[depth - 1] ?? record.root).variations.indexOf(each));
     const shown = isShown(index, path);
     const slip = slipAt(index, game);
-    const lost = slip ? formatNumber(slip.lost) : "";
     const name = edgeName(game, edge);
     const note = line.comments?.[index + 1];
-    const words = { number: index + 1, name: nameOf(player), edge: name, closed: closed.length, lost };
     const button = html(
       "button",
       {
         class: shown && index < record.at ? "" : "later",
         "aria-current": shown && index === record.at - 1 ? "true" : null,
-        "aria-label": t("moves.label", words),
         title: note,
         "data-testid": shown ? `move-${index + 1}` : null,
         onclick: () => onMove(index + 1, pathAt(places)),
       },
       html("span", { class: "ply" }, String(index + 1)),
       sideSign(player, 11),
+      html("span", { class: "visually-hidden" }, nameOf(player)),
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
-      slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
+      slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `${slip.exact ? "−" : "≈−"}${formatNumber(slip.lost)}`) : null,
       note ? noteOf(note) : null,
     );
-    return html("li", {}, button);
+    return html("li", { class: `by-${player}` }, button);
   }
 
   const noteOf = (text) => html("span", { class: "note", dir: "auto", "aria-hidden": "true" }, text);

@@ -5,7 +5,7 @@ import { openDialog, segments, switchOf } from "./dialogs.js";
 import { find, html } from "./dom.js";
 import { t } from "./i18n.js";
 import { levelName } from "./play.js";
-import { ratingOf } from "./rating.js";
+import { isMeasured, ownRating, ratingOf } from "./rating.js";
 import { LARGEST_SIDE, SMALLEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
@@ -37,7 +37,7 @@ export function openNewGame(onStart, here = null) {
     const words = (group, values) => values.map((value) => [value, t(`new.${group}${value}`)]);
     return [
       segments("mode", t("new.mode"), words("mode.", ["engine", "people", "watch"]), setup.mode, choose("mode")),
-      !here && boardChoice(setup),
+      !here && boardChoice(setup, render),
       setup.mode === "engine" && sideChoice(words),
       ...levelChoices(),
       !here && clockChoice(),
@@ -61,7 +61,7 @@ export function openNewGame(onStart, here = null) {
   }
 
   function levelChoices() {
-    const slider = (seat, label) => levelSlider(t(label), setup.levels, seat);
+    const slider = (seat, label) => levelSlider(t(label), setup, seat);
     if (setup.mode === "people") return [];
     if (setup.mode === "engine") return [adaptsChoice(), !setup.adapts && slider(0, "new.level")];
     return [slider(0, "new.levelFirst"), slider(1, "new.levelSecond")];
@@ -72,33 +72,36 @@ export function openNewGame(onStart, here = null) {
       setup.adapts = on;
       render('[data-testid="adapts"]');
     };
-    return switchOf("adapts", setup.adapts, set);
+    return switchOf("adapts", setup.adapts, set, { n: ownRating(setup) });
   }
 
   render();
-  const dialog = openDialog(here?.title ?? "new", form);
+  const dialog = openDialog(here ? "here" : "new", form);
 }
 
-/** Return the choice of the rows and columns. */
-function boardChoice(setup) {
+/** Return the choice of the rows and columns. `onChoice(selector)` is called with the changed field. */
+function boardChoice(setup, onChoice) {
   const sides = Array.from({ length: LARGEST_SIDE - SMALLEST_SIDE + 1 }, (_, index) => index + SMALLEST_SIDE);
   const choice = (name) => {
     setup[name] = Math.max(SMALLEST_SIDE, setup[name]);
     const options = sides.map((side) => html("option", { value: side, selected: side === setup[name] }, String(side)));
-    const choose = ({ target }) => (setup[name] = Number(target.value));
+    const choose = ({ target }) => {
+      setup[name] = Number(target.value);
+      onChoice(`[data-testid="${name}"]`); // ratings depend on the size
+    };
     return html("select", { onchange: choose, "aria-label": t(`new.${name}`), "data-testid": name }, options);
   };
   return html("fieldset", {}, html("legend", {}, t("new.size")), choice("rows"), " × ", choice("cols"));
 }
 
-/** Return the choice of the level of a seat, `levels[seat]`. */
-function levelSlider(label, levels, seat) {
+/** Return the choice of the level of a seat, `levels[seat]` of the setup. */
+function levelSlider(label, { levels, ...board }, seat) {
   const name = html("strong", {});
   const note = html("small", { class: "muted" });
   const range = html("input", { type: "range", min: 0, max: LEVELS.length - 1, step: 1, value: levels[seat], "aria-label": label, "data-testid": `level-${seat}` });
   const show = () => {
     const rating = ratingOf(levels[seat]);
-    name.textContent = rating === undefined ? levelName(levels[seat]) : t("rating.level", { name: levelName(levels[seat]), n: rating });
+    name.textContent = rating === undefined || !isMeasured(board) ? levelName(levels[seat]) : t("rating.level", { name: levelName(levels[seat]), n: rating });
     note.textContent = t(`level.${levels[seat]}.note`);
     range.setAttribute("aria-valuetext", name.textContent);
   };
@@ -111,14 +114,9 @@ function levelSlider(label, levels, seat) {
   return html("div", {}, html("span", { class: "label" }, label, " · ", name), range, html("div", { class: "ends muted", "aria-hidden": "true" }, ends), note);
 }
 
-/**
- * Return the initial choices of the dialog for playing on: the players at the table. In a review, a
- * person plays the side to move against the engine.
- */
-export function setupHere(seats, mover, inReview) {
+/** Return the initial choices of the dialog for playing on: a person plays the side to move against the engine. */
+export function setupHere(seats, mover, { rows, cols }) {
   const engines = seats.filter(({ kind }) => kind === "engine");
-  const mode = inReview ? "engine" : ["people", "engine", "watch"][engines.length];
-  const person = mode === "engine" && !inReview ? seats.findIndex(({ kind }) => kind === "person") : mover;
   const levels = settings.setup.levels.map((level, number) => engines[number]?.level ?? level);
-  return { mode, starts: person === 1 ? "engine" : "you", levels, adapts: false, title: inReview ? "here" : "players" };
+  return { rows, cols, mode: "engine", starts: mover === 1 ? "engine" : "you", levels, adapts: false };
 }

@@ -98,12 +98,15 @@ export function createNotice(answers) {
     fail,
     settle,
     render,
-    /** Offer an action by a button with this label. Closing the notice declines: it calls `onClose`. */
-    offer: (text, label, action, onClose) => set("offer", { text: () => t(text), label, action, onClose }),
-    withdraw: () => set("offer", null),
+    /** Offer an action by a button with this label. */
+    offer: (text, label, action) => set("offer", { text: () => t(text), label, action }),
     /** Show the text that a function returns until `moveOn` is called. */
     tell: (text) => set("word", { text }),
-    moveOn: () => set("word", null),
+    /** The person goes on: words end, and offers too once a move is `drawn`. */
+    moveOn(drawn = false) {
+      if (drawn) notices.offer = null;
+      set("word", null);
+    },
   };
 }
 

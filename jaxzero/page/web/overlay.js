@@ -1,7 +1,7 @@
-/** Drawings of the analysis on the board: losses of edges, owners of boxes, chains, a line, a hint. */
+/** Drawings of the analysis on the board: losses of edges, chains, a line, a hint. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, edgeLine, endsOf, middleOf, UNIT } from "./geometry.js";
+import { centreOf, endsOf, middleOf, UNIT } from "./geometry.js";
 import { boxesBeside, replay } from "./rules.js";
 
 const STEPS = [0.1, 0.75, 1.5, 3]; // boxes of margin lost where the next colour begins
@@ -12,56 +12,38 @@ export function costClass(lost) {
   return `cost-${STEPS.filter((step) => lost >= step).length}`;
 }
 
-export function formatLost(lost) {
+function formatLost({ lost, bound }) {
   const rounded = lost < 9.95 ? Math.round(lost * 10) / 10 : Math.round(lost);
-  return rounded < 0.1 ? "0" : `−${rounded}`;
+  return `${bound ? "≥" : "−"}${rounded}`;
 }
 
-/** Draw the loss of each edge as a colour and a number. The thickness shows the share of visits. */
+export const isBest = ({ lost }) => lost < STEPS[0];
+
+/** Draw the loss of each edge as a colour and a number. */
 export function drawCosts(layer, board, edges) {
-  const visits = Math.max(1, ...edges.map((edge) => edge.visits ?? 0));
   layer.replaceChildren(
-    ...edges.map((edge) => drawCost(board, edge, (edge.visits ?? 0) / visits)),
+    ...edges.map(({ edge, lost }) => openLine(board, edge, `cost ${costClass(lost)}`)),
     ...edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)),
   );
 }
 
-function drawCost(board, edge, share) {
-  const [x1, y1, x2, y2] = endsOf(board, edge.edge);
-  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)]; // the gap at the dots shows that the edge is not drawn
-  const line = svg("line", {
-    x1: x1 + dx,
-    y1: y1 + dy,
-    x2: x2 - dx,
-    y2: y2 - dy,
-    class: `cost ${costClass(edge.lost)} class-${edge.class}`,
-    "stroke-width": 3 + 9 * Math.sqrt(share),
-  });
-  line.style.opacity = 0.5 + 0.5 * share;
-  return line;
+/** Return a line along an edge that is not drawn: it ends before the dots. */
+function openLine(board, edge, style) {
+  const [x1, y1, x2, y2] = endsOf(board, edge);
+  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)];
+  return svg("line", { x1: x1 + dx, y1: y1 + dy, x2: x2 - dx, y2: y2 - dy, class: style });
 }
 
 function drawNumber(board, edge) {
-  const best = edge.lost < STEPS[0];
-  const guess = edge.exact === false ? "guess" : "";
-  const text = best ? "★" : formatLost(edge.lost);
-  const width = best ? 34 : 12 + 12 * text.length;
+  const guess = edge.exact === false && !edge.bound ? "guess" : "";
+  const text = isBest(edge) ? "★" : formatLost(edge);
+  const width = isBest(edge) ? 34 : 12 + 12 * text.length;
   return svg(
     "g",
     { class: `number ${guess} ${costClass(edge.lost)}`, transform: `translate(${middleOf(board, edge.edge).join(" ")})` },
     svg("rect", { x: -width / 2, y: -14, width, height: 28, rx: 14 }),
     svg("text", { y: 6.5 }, text),
   );
-}
-
-/** Mark the expected owner of each open box: 0 is the side to move, 1 is the other side, null has no mark. */
-export function drawOwners(layer, board, owners, mover) {
-  const signs = owners.map((owner, box) => {
-    if (owner === null) return null;
-    const [x, y] = centreOf(board, box);
-    return sideSign(owner ? 1 - mover : mover, 22, [x + 23, y + 23]);
-  });
-  layer.replaceChildren(...signs.filter(Boolean));
 }
 
 /** Outline chains and loops as tubes through their boxes, with their lengths. */
@@ -97,7 +79,7 @@ export function drawLine(layer, game, line) {
     ...shown.flatMap((ply, index) => {
       const [x, y] = middleOf(game, ply.edge);
       return [
-        edgeLine(game, ply.edge, { class: `ghost side-${ply.player}` }),
+        openLine(game, ply.edge, `ghost side-${ply.player}`),
         svg(
           "g",
           { class: `ghost-number side-${ply.player}`, transform: `translate(${x} ${y})` },
@@ -113,7 +95,7 @@ export function drawLine(layer, game, line) {
 export function drawHint(layer, board, edge, player) {
   const [x, y] = middleOf(board, edge);
   layer.replaceChildren(
-    edgeLine(board, edge, { class: `hint side-${player}` }),
+    openLine(board, edge, `hint side-${player}`),
     svg("circle", { cx: x, cy: y, r: UNIT * 0.2, class: "hint-spot" }),
     sideSign(player, 26, [x, y]),
   );

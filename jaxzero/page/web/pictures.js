@@ -1,4 +1,4 @@
-/** Pictures of positions: files and animations, which need no other file, and the small pictures of the start page. */
+/** Pictures of positions: files, and the small pictures of the start page. */
 
 import { sideSign, svg } from "./dom.js";
 import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf } from "./geometry.js";
@@ -7,15 +7,12 @@ import { edgeCount, NOBODY, replay } from "./rules.js";
 const INK = "#33404f";
 const SIDES = ["#1d6fc4", "#b8570a"];
 const TINTS = ["#d5e7fa", "#fce5c6", "#e6e3da"]; // boxes of the first player, of the second, of nobody
-const PACE = 0.7; // seconds per edge
-const PAUSE = 3; // seconds at the end, before the animation repeats
 const SHARPNESS = 2; // pixels of the PNG per unit of the picture
 
 /** The picture formats by id; `make` returns the content of the file from a record. */
 export const PICTURES = {
   picture: { ending: "svg", type: "image/svg+xml", make: ({ game, position }) => textOf(draw(game, position)) },
   png: { ending: "png", type: "image/png", make: ({ game, position }) => toPng(draw(game, position)) },
-  animation: { ending: "animation.svg", type: "image/svg+xml", make: ({ game }) => textOf(draw(game, replay(game), true)) },
 };
 
 function textOf(picture) {
@@ -33,27 +30,22 @@ async function toPng(picture) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-/** Draw a position. With `moving`, its plies appear one after another. */
-function draw(game, { drawn, owner, plies }, moving = false) {
+/** Draw a position. Its last edge has the colour of the player. */
+function draw(game, { drawn, owner, plies }) {
   const { viewBox, width, height } = frameOf(game);
   const [x, y] = viewBox.split(" ");
-  const plyOf = new Map(plies.map(({ edge }, ply) => [edge, ply]));
-  const closedAt = new Map(plies.flatMap(({ closed }, ply) => closed.map((box) => [box, ply])));
-  const shown = (part, ply) => (moving && ply !== undefined ? appear(part, ply, plies.length) : part);
+  const last = plies.at(-1);
   const edges = [...Array(edgeCount(game)).keys()];
   const boxes = [...owner.keys()].filter((box) => owner[box] >= 0);
   const ink = edges.filter((edge) => drawn[edge]).map((edge) => {
-    const ply = plyOf.get(edge);
-    const isNew = ply !== undefined && (moving || ply === plies.length - 1);
-    const part = edgeLine(game, edge, { class: isNew ? `fresh side-${plies[ply].player}` : "ink", stroke: isNew ? SIDES[plies[ply].player] : INK, "stroke-width": 11 });
-    if (moving && isNew) part.append(change("stroke", SIDES[plies[ply].player], INK, ply + 1, plies.length));
-    return shown(part, ply);
+    const look = edge === last?.edge ? { class: `fresh side-${last.player}`, stroke: SIDES[last.player] } : { class: "ink", stroke: INK };
+    return edgeLine(game, edge, { ...look, "stroke-width": 11 });
   });
   return svg(
     "svg",
     { viewBox, width, height, "stroke-linecap": "round" },
     svg("rect", { x, y, width, height, fill: "#ffffff", class: "paper" }),
-    boxes.map((box) => shown(boxOf(game, box, owner[box]), closedAt.get(box))),
+    boxes.map((box) => boxOf(game, box, owner[box])),
     edges.map((edge) => edgeLine(game, edge, { stroke: "#dcd8ce", "stroke-width": 3, "stroke-dasharray": "1 9" })),
     ink,
     svg("g", { fill: INK, class: "dots" }, dotsOf(game)),
@@ -68,20 +60,6 @@ function boxOf(game, box, owner) {
   const sign = sideSign(owner, 34, [x, y]);
   sign.setAttribute("fill", SIDES[owner]);
   return svg("g", {}, tint, sign);
-}
-
-/** Make a part of the picture visible from one ply on. */
-function appear(part, ply, plies) {
-  part.append(change("opacity", 0, 1, ply, plies));
-  return part;
-}
-
-/** Return an endless animation that changes an attribute at one ply of the game. */
-function change(attributeName, before, after, ply, plies) {
-  const duration = (plies + 1) * PACE + PAUSE;
-  const keyTimes = `0;${((ply + 1) * PACE) / duration}`;
-  const values = `${before};${after}`;
-  return svg("animate", { attributeName, values, keyTimes, dur: `${duration}s`, calcMode: "discrete", repeatCount: "indefinite" });
 }
 
 /** The rules in four games: draw, close, move again, count. */

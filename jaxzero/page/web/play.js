@@ -4,9 +4,9 @@ import { api, isAbort } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { busyWords, hasText, LONG_WAIT, t } from "./i18n.js";
-import { edgeName, followChain, replay } from "./rules.js";
+import { edgeName, followChain, replay, SMALLEST_SIDE } from "./rules.js";
 import { say, tell } from "./notice.js";
-import { levelNear, ratedAfter, ratingOf } from "./rating.js";
+import { levelNear, ownRating, rate, ratingOf } from "./rating.js";
 import { remember, settings, stored } from "./settings.js";
 import { warningAbout } from "./teach.js";
 
@@ -32,13 +32,24 @@ export function newName() {
 }
 
 /** Return who plays first and second. */
-export function seatsOf({ mode, starts, levels, adapts }) {
+export function seatsOf({ mode, starts, levels, adapts, ...board }) {
   const engine = (level) => ({ kind: "engine", level });
   if (mode === "people") return [PERSON, PERSON];
   if (mode === "watch") return levels.map(engine);
-  const opponent = engine(adapts ? levelNear(settings.rating) : levels[0]);
+  const opponent = engine(adapts ? levelNear(ownRating(board)) : levels[0]);
   const personFirst = starts === "random" ? Math.random() < 0.5 : starts === "you";
   return personFirst ? [PERSON, opponent] : [opponent, PERSON];
+}
+
+/** Return how a game ended before its last edge, as records name it, or "". */
+export function resultOf({ flagged, resigned }) {
+  return flagged === undefined ? "" : `${["first", "second"][flagged]} ${resigned ? "resigned" : "timed out"}`;
+}
+
+/** Return the fields of a table for a result as `resultOf` returns it; none for another text. */
+export function endOf(result) {
+  const [, side, how] = /^(first|second) (resigned|timed out)$/.exec(result) ?? [];
+  return side ? { flagged: Number(side === "second"), resigned: how === "resigned" } : {};
 }
 
 export function levelName(id) {
@@ -161,11 +172,11 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   }
 
   /** Draw an edge for a person. Mark it instead while the engine moves, or if a second touch must confirm it. */
-  async function press(edge, byTouch = false) {
+  async function press(edge, mayMiss = false) {
     if (record.position.drawn[edge] || state.checking || !isOpen()) return;
     const waits = state.busy && seat().kind === "engine" && !watching();
     const again = state.marked === edge;
-    if (waits || (settings.confirm && byTouch && !again)) return change({ marked: again ? null : edge });
+    if (waits || (mayMiss && !again)) return change({ marked: again ? null : edge });
     if (!mayMove()) return;
     const { game } = record;
     if (settings.teaching && state.warning?.edge !== edge && (await isCostly(edge))) return;
@@ -246,20 +257,26 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     unrate();
     const { score } = replay(record.root);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
-    remember({ rating: ratedAfter(stored().rating, rating, (won + 1) / 2) });
-    say(t("rating.now", { n: settings.rating }));
+    rate(record.root, rating, (won + 1) / 2);
+    say(t("rating.now", { ...record.root, n: ownRating(record.root) }));
   }
 
-  /** Return the level to offer at the end as {level, harder}: a harder one after a win, an easier one after a heavy loss; else null. */
-  function levelAfter() {
+  /**
+   * Return what to offer at the end, {words, level, lesson}, or null: a harder level after a win, an easier one after a heavy loss,
+   * and after a heavy loss against the lowest level a lesson and a smaller board, if there is one.
+   */
+  function offerAfter() {
     const person = table.seats.findIndex(({ kind }) => kind === "person");
     const { level } = table.seats[1 - person] ?? {};
     if (level === undefined || settings.setup.adapts) return null; // an adapting level follows the rating
-    const { score } = record.position;
+    const { game: { rows, cols }, position: { score } } = record;
     const won = table.flagged === undefined ? score[person] > score[1 - person] : table.flagged !== person;
     const lostHeavily = table.flagged === person || score[1 - person] >= HEAVY * score[person];
+    if (!won && !lostHeavily) return null;
     const other = String(Number(level) + (won ? 1 : -1));
-    return (won || lostHeavily) && hasText(`level.${other}`) ? { level: other, harder: won } : null;
+    if (hasText(`level.${other}`)) return { words: won ? "end.harder" : "end.easier", level: other };
+    const words = Math.max(rows, cols) > SMALLEST_SIDE ? "end.smaller" : null;
+    return won ? null : { words, level, lesson: true };
   }
 
   /** Take the game out of the rating; in the stored table too, because the next move may come after a reload. */
@@ -317,7 +334,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     change({ marked: null, warning: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, levelAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching, isReady };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, resigner, offerAfter, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching, isReady };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

@@ -15,7 +15,6 @@ const AS_GOOD = 0.5; // boxes of margin that a good move may lose; smaller expec
  */
 export function createPractice({ record, analysis, onTable, onChange }) {
   const panel = find("#practice-panel");
-  let source = () => [];
   let tasks = [];
   let number = 0;
   let answer = null; // {mood, parts}; parts() returns texts
@@ -24,21 +23,9 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   const isOn = () => tasks.length > 0;
   const isSolved = () => answer?.mood === "good";
 
-  /** Start with the tasks that `source()` returns. */
-  function start(newSource) {
-    source = newSource;
-    tasks = source();
+  function start(newTasks) {
+    tasks = newTasks;
     show(0);
-  }
-
-  /** Take in the tasks that a running review has found since. */
-  function grow() {
-    if (!isOn() || tasks[number].table) return;
-    const found = source();
-    const at = found.findIndex(({ ply }) => ply === tasks[number].ply);
-    if (at < 0 || found.length === tasks.length) return;
-    [tasks, number] = [found, at];
-    render();
   }
 
   function show(newNumber) {
@@ -77,7 +64,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (record.position.drawn[edge] || answer?.mood === "busy") return;
     answer = { mood: "busy", parts: () => [t("teach.checking")] };
     change();
-    const found = await analysis.known(PATIENCE);
+    const found = await analysis.judged(PATIENCE);
     if (task !== tasks[number]) return;
     const rated = found?.edges?.find((each) => each.edge === edge);
     const isKnown = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
@@ -95,7 +82,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   }
 
   function solution() {
-    const edge = analysis.bestEdge() ?? tasks[number].best;
+    const edge = analysis.bestJudged() ?? tasks[number].best;
     answer = { mood: "part", parts: () => [analysis.hintWords(edge, edgeName(record.game, edge))] };
     change();
     analysis.showHint(edge);
@@ -120,5 +107,5 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     );
   }
 
-  return { isOn, start, grow, press, end, refresh, render, statusWords: () => t("practice.status") };
+  return { isOn, start, press, end, refresh, render, statusWords: () => t("practice.status") };
 }

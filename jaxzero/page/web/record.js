@@ -9,6 +9,8 @@
 
 import { isPossible, replay } from "./rules.js";
 
+export const MAX_NAME = 100; // letters, as in the fields of the names
+
 /** Return a text that identifies a game by its size, start and moves. */
 export function keyOf({ rows, cols, start, moves }) {
   return [rows, cols, start, moves].join("|");
@@ -89,32 +91,6 @@ export function createRecord(game) {
       const lines = lineOf(parent.length).variations;
       lines.splice(lines.indexOf(line), 1);
       record.goTo(line.at, parent);
-    },
-
-    /** Swap the variation shown with the rest of the line that it branches from. */
-    promote() {
-      const line = record.path.at(-1);
-      const parent = record.path.slice(0, -1);
-      const main = lineOf(parent.length);
-      const { at } = line;
-      const own = main.moves.slice(0, at - (main.at ?? 0));
-      const isLater = (ply) => ply >= at;
-      const [joined, variations] = [main.joined ?? [], main.variations];
-      const rest = {
-        at,
-        moves: main.moves.slice(own.length),
-        joined: joined.filter(isLater),
-        comments: textsAfter(main.comments, at),
-        variations: variations.filter((each) => each.at > at),
-      };
-      const others = variations.filter((each) => each.at <= at && each !== line);
-      Object.assign(main, {
-        moves: [...own, ...line.moves],
-        joined: [...joined.filter((ply) => !isLater(ply)), ...(line.joined ?? [])],
-        comments: { ...textsUpTo(main.comments, at), ...line.comments },
-        variations: [...others, ...(rest.moves.length ? [rest] : []), ...(line.variations ?? [])],
-      });
-      record.goTo(record.at, parent);
     },
 
     get comment() {
@@ -205,10 +181,7 @@ function upTo(line, at) {
 
 const follows = (moves, edges) => edges.every((edge, index) => moves[index] === edge);
 const joinedBy = (at, edges) => edges.slice(1).map((_, index) => at + index + 1);
-const textsIf = (test) => (comments = {}, at) =>
-  Object.fromEntries(Object.entries(comments).filter(([ply]) => test(Number(ply), at)));
-const textsUpTo = textsIf((ply, at) => ply <= at);
-const textsAfter = textsIf((ply, at) => ply > at);
+const textsUpTo = (comments = {}, at) => Object.fromEntries(Object.entries(comments).filter(([ply]) => Number(ply) <= at));
 
 function toText(edges) {
   const letters = btoa(String.fromCharCode(...edges));
@@ -222,20 +195,25 @@ function fromText(text) {
 
 /**
  * Return a game and the ply to show as the fragment of an address: g=5x5.START.MOVES.PLY. START and MOVES hold one byte for
- * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown.
+ * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown. Both names and the result
+ * follow, if there are any: &name=Ann&name=Ben&result=first+resigned.
  */
-export function toFragment(game, at) {
-  return `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}${at < game.moves.length ? `.${at}` : ""}`;
+export function toFragment(game, at, names = [], result = "") {
+  const more = [...(names.some(Boolean) ? names.map((name) => ["name", name]) : []), ...(result ? [["result", result]] : [])];
+  const text = `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}${at < game.moves.length ? `.${at}` : ""}`;
+  return more.length ? `${text}&${new URLSearchParams(more)}` : text;
 }
 
-/** Return the game in a fragment and the ply to show, {game, at}, or null if it holds no possible game. */
+/** Return the game in a fragment, the ply to show, the names and the result, or null if it holds no possible game. */
 export function fromFragment(fragment) {
-  const [size, start = "", moves = "", at] = fragment.replace(/^#?g=/, "").split(".");
+  const fields = new URLSearchParams(fragment);
+  const [size, start = "", moves = "", at] = fields.get("g").split(".");
+  const names = fields.getAll("name").slice(0, 2).map((name) => name.slice(0, MAX_NAME));
   const [rows, cols] = size.split("x").map(Number);
   try {
     const game = { rows, cols, start: fromText(start), moves: fromText(moves) };
     const ply = /^\d+$/.test(at) ? Math.min(at, game.moves.length) : game.moves.length;
-    return isPossible(game) ? { game, at: ply } : null;
+    return isPossible(game) ? { game, at: ply, names, result: fields.get("result") } : null;
   } catch {
     return null; // the text is damaged
   }

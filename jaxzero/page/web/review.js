@@ -1,25 +1,24 @@
 /** The review of a game: expected margins from the server, mistakes, the list of moves. */
 
 import { api, isAbort } from "./api.js";
-import { find, html } from "./dom.js";
+import { find, html, replaceChanged, sideSign } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { t, waitWords } from "./i18n.js";
 import { createMoves } from "./moves.js";
 import { tell } from "./notice.js";
-import { formatNumber, lostWords } from "./outcome.js";
+import { lostWords } from "./outcome.js";
 import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
-const KEPT = "jaxzero-review"; // the key of the last complete review in the storage of this tab
 const REST = 500; // ms without a change before the request
 
-export function createReview({ record, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed, seats }) {
+/** Create the review. `isWanted()` returns whether to ask the server, `isShown()` whether the panel is on the screen. */
+export function createReview({ record, notice, isWanted, isShown, nameOf, onNews, onMove, onComment, onReviewed, seats }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
-  let began = 0; // the time of the request, in ms
   let waited = null; // seconds that the server has been compiling
   const graph = find("#graph");
   const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
@@ -29,12 +28,12 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
   function refresh() {
     const { game } = record;
     const known = reviewed && keyOf(reviewed) === keyOf(game);
-    if (isShown() && !known && !record.inVariation) {
+    if (isWanted() && !known && !record.inVariation) {
       stop();
       reviewed = game;
-      lines = keptLines(game) ?? [];
-      complete = lines.length > 0;
-      if (game.moves.length && !complete) ask(game);
+      lines = [];
+      complete = false;
+      ask(game); // an empty game too: the server prepares itself
     }
     render();
   }
@@ -44,15 +43,15 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      began = Date.now();
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
       if (!complete) return;
-      keepLines(game, lines);
+      onNews();
       onReviewed(accuracyOf(lines), allSlips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
-      notice.fail("review", error, again);
+      if (isShown()) notice.fail("review", error, again);
+      else stop(); // nobody waits for it
     } finally {
       if (mine === controller) controller = null;
       renderWords();
@@ -96,11 +95,13 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
     return mistakes().map(({ ply, player, best, lost, exact }) => ({ ply, player, best, lost, exact, edge: reviewed.moves[ply] })).reverse();
   }
 
-  /** Return the mistakes of persons; all mistakes if there is none of a person in the whole game. */
-  function slips() {
-    const own = allSlips().filter(({ player }) => seats()[player].kind === "person");
-    return own.length || !complete ? own : allSlips();
-  }
+  const ownSlips = () => allSlips().filter(({ player }) => seats()[player].kind === "person");
+
+  /** Return the mistakes of persons; all mistakes if no person made one. */
+  const slips = () => (ownSlips().length ? ownSlips() : allSlips());
+
+  /** Return the number of mistakes of persons, or null while it is not known. */
+  const slipCount = () => (complete ? ownSlips().length : null);
 
   function jump() {
     const later = mistakes().find(({ ply }) => ply + 1 > record.at) ?? mistakes()[0];
@@ -132,74 +133,54 @@ export function createReview({ record, notice, isShown, nameOf, onNews, onMove, 
 
   function renderWords() {
     const plies = reviewed?.moves.length ?? 0;
-    find("#review-state").textContent = controller && plies ? progressWords(plies) : "";
+    find("#review-state").textContent = controller ? progressWords(plies) : "";
     find("#review-summary").textContent = plies ? summary() : "";
-    find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
+    replaceChanged(find("#mistakes"), mistakeRows());
     find("#next-mistake").disabled = !mistakes().length;
-    find("#practise").disabled = !slips().length;
+    find("#practise").disabled = !complete || !slips().length;
   }
 
-  /** Say how far the review is, and how long it still takes if it goes on as until now. */
+  /** Say how far the review is, or that the server prepares itself. */
   function progressWords(plies) {
-    if (waited !== null) return waitWords(waited);
-    const seen = lines.filter(Boolean).length;
-    const seconds = Math.ceil(((Date.now() - began) / 1000 / seen) * Math.max(0, plies + 1 - seen));
-    return t(seen > 1 ? "review.left" : "review.running", { at: Math.min(seen, plies), all: plies, seconds });
+    if (waited !== null) return t("review.preparing", { wait: waitWords(waited) });
+    if (!plies) return "";
+    return t("review.running", { at: Math.min(lines.filter(Boolean).length, plies), all: plies });
+  }
+
+  /** Return the rows of the table of mistakes: the move, its loss, and a better edge. */
+  function mistakeRows() {
+    if (!mistakes().length) return [];
+    const { moves: edges } = reviewed;
+    const name = (edge) => edgeName(reviewed, edge);
+    const head = ["move", "loss", "better"].map((column) => html("th", { scope: "col" }, t(`mistakes.${column}`)));
+    const rows = mistakes().map((slip) => {
+      const words = [sideSign(slip.player, 11), `${slip.ply + 1} ${name(edges[slip.ply])}`];
+      const move = html("button", { class: "small", "data-testid": `mistake-${slip.ply + 1}`, onclick: () => onMove(slip.ply + 1, []) }, words);
+      return html("tr", {}, html("td", {}, move), html("td", {}, lostWords(slip)), html("td", {}, name(slip.best)));
+    });
+    return [html("thead", {}, html("tr", {}, head)), html("tbody", {}, rows)];
   }
 
   function summary() {
     if (!mistakes().length) return complete ? t("review.none") : "";
     const players = [0, 1].map((player) => {
       const own = mistakes().filter((line) => line.player === player);
-      const lost = formatNumber(own.reduce((sum, line) => sum + line.lost, 0));
-      return { name: nameOf(player), count: own.length, lost };
+      const sum = { lost: own.reduce((all, line) => all + line.lost, 0), exact: own.every(({ exact }) => exact) };
+      return { name: nameOf(player), count: own.length, lost: lostWords(sum) };
     });
     return t("review.summary", { players });
   }
 
   new ResizeObserver(() => isShown() && render()).observe(graph);
-  return { refresh, stop, render, jump, noteWords, better, slips };
-}
-
-function keepLines(game, lines) {
-  try {
-    sessionStorage.setItem(KEPT, JSON.stringify({ key: keyOf(game), lines }));
-  } catch {
-    // Storage is full or refused: a reload repeats the review.
-  }
-}
-
-/** Return the lines of the complete review of a game that this tab has kept, or null. */
-function keptLines(game) {
-  try {
-    const { key, lines } = JSON.parse(sessionStorage.getItem(KEPT));
-    return key === keyOf(game) ? lines : null;
-  } catch {
-    return null;
-  }
+  return { refresh, stop, render, jump, noteWords, better, slips, slipCount };
 }
 
 const SOMETHING = 0.5; // boxes of margin; smaller expected losses are noise
-const PHASES = ["all", "opening", "middle", "endgame"];
 
-/** Return the percentage of moves without loss as [{all, opening, middle, endgame}] by player; null where there are no moves. */
+/** Return the percentage of decisions without loss as [{all}] by player; null without decisions. */
 function accuracyOf(lines) {
-  const counts = [0, 1].map(() => Object.fromEntries(PHASES.map((phase) => [phase, { good: 0, all: 0 }])));
-  for (const line of lines.filter((each) => each?.lost != null)) {
-    for (const phase of ["all", line.phase]) {
-      counts[line.player][phase].all++;
-      counts[line.player][phase].good += line.lost < SOMETHING;
-    }
-  }
-  const percent = ({ good, all }) => (all ? Math.round((100 * good) / all) : null);
-  return counts.map((phases) => Object.fromEntries(PHASES.map((phase) => [phase, percent(phases[phase])])));
-}
-
-function accuracyTable(accuracy, nameOf) {
-  const head = PHASES.map((phase) => html("th", { scope: "col" }, t(`accuracy.${phase}`)));
-  const rows = accuracy.map((phases, player) => {
-    const cells = PHASES.map((phase) => html("td", {}, phases[phase] === null ? "–" : `${phases[phase]} %`));
-    return html("tr", {}, html("th", { scope: "row" }, nameOf(player)), cells);
+  return [0, 1].map((player) => {
+    const own = lines.filter((line) => line.player === player && line.lost != null && line.decision);
+    return { all: own.length ? Math.round((100 * own.filter(({ lost }) => lost < SOMETHING).length) / own.length) : null };
   });
-  return html("table", { class: "accuracy", "data-testid": "accuracy" }, html("caption", {}, t("accuracy.title"), html("small", {}, t("accuracy.note"))), html("thead", {}, html("tr", {}, html("td", {}), head)), html("tbody", {}, rows));
 }

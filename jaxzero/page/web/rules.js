@@ -53,16 +53,21 @@ export function boxesBeside(board, edge) {
 function sidesOf(board, box) {
   const row = Math.floor(box / board.cols);
   const col = box % board.cols;
-  return [
-    edgeAt(board, "h", row, col),
-    edgeAt(board, "h", row + 1, col),
-    edgeAt(board, "v", row, col),
-    edgeAt(board, "v", row, col + 1),
-  ];
+  return [edgeAt(board, "h", row, col), edgeAt(board, "h", row + 1, col), edgeAt(board, "v", row, col), edgeAt(board, "v", row, col + 1)];
 }
 
 function openSides(board, drawn, box) {
   return sidesOf(board, box).filter((edge) => !drawn[edge]);
+}
+
+/** Return how many sides of a box are drawn. */
+export function drawnSides(board, drawn, box) {
+  return 4 - openSides(board, drawn, box).length;
+}
+
+/** Return whether an edge would be the third side of a box. */
+export function thirdSide(board, drawn, edge) {
+  return boxesBeside(board, edge).some((box) => drawnSides(board, drawn, box) === 2);
 }
 
 /** Return the boxes that drawing an edge closes. */
@@ -97,6 +102,17 @@ export function replay(game, plies = game.moves.length) {
   }
   position.over = position.drawn.every(Boolean);
   return position;
+}
+
+/**
+ * Return whether the first player wants an even number of long chains, and the number of moves that have closed two boxes.
+ *
+ * The long chains, these moves, the dots and the edges before the game make an even sum if the first player gets control.
+ */
+export function longChainRule({ rows, cols, start }, { owner, plies }) {
+  const closed = owner.filter((each) => each === NOBODY).length; // each let its player move again
+  const pairs = plies.filter((ply) => ply.closed.length === 2).length;
+  return { even: ((rows + 1) * (cols + 1) + start.length - closed + pairs) % 2 === 0, pairs };
 }
 
 /** Return the edges of the last turn, which may close several boxes. */

@@ -15,6 +15,15 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     return t(player === 0 ? "name.first" : "name.second");
   }
 
+  /** Return the name of a player for files and links: a person's, if it is known, or the computer with its level. */
+  function whoPlays(player) {
+    const { seats, names } = play.table;
+    const { kind, level } = seats[player];
+    if (names?.[player]) return names[player];
+    if (kind === "engine") return t("name.level", { level: levelName(level) });
+    return seats[1 - player].kind === "engine" ? settings.name : "";
+  }
+
   function playerCard(player) {
     const { position } = record;
     const { kind, level } = play.table.seats[player];
@@ -63,26 +72,34 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     return t(again ? "status.again" : "status.turn", { name });
   }
 
-  function resultWords(position) {
-    const { flagged, resigned } = play.table;
-    if (flagged !== undefined) return t(resigned ? "status.resigned" : "status.flagged", { name: sideName(flagged) });
-    const { score } = position;
-    const winner = Number(score[1] > score[0]);
-    const [own, other] = [score[winner], score[1 - winner]];
-    return t(own === other ? "status.drawn" : "status.won", { name: sideName(winner), own, other });
+  /** Return the side that has won, or null for a draw. */
+  function winner() {
+    const { score } = record.position;
+    if (play.table.flagged !== undefined) return 1 - play.table.flagged;
+    return score[0] === score[1] ? null : Number(score[1] > score[0]);
   }
 
-  return { sideName, playerCard, statusWords, resultWords, isBusy };
+  function resultWords({ score }) {
+    const { flagged, resigned } = play.table;
+    if (flagged !== undefined) return t(resigned ? "status.resigned" : "status.flagged", { name: sideName(flagged) });
+    const side = winner() ?? 0;
+    return t(winner() === null ? "status.drawn" : "status.won", { name: sideName(side), own: score[side], other: score[1 - side] });
+  }
+
+  return { sideName, whoPlays, playerCard, statusWords, resultWords, winner, isBusy };
 }
 
-/** Update the buttons. `ended` is true if the end of a game is shown outside the review. */
-export function showTools({ record, play, editor, ended }) {
+/** Update the buttons. `ended` is true if the end of a game is shown outside the review; `slips` counts the mistakes if it is known. */
+export function showTools({ record, play, editor, ended, slips }) {
   const { at, game, position } = record;
   const atEnd = at === game.moves.length;
-  find("#ended").hidden = !ended;
-  const level = ended ? play.levelAfter() : null;
-  find("#other-level").hidden = level === null;
-  if (level) setText(find("#other-level"), t(level.harder ? "end.harder" : "end.easier"));
+  find("#again").hidden = find("#ended").hidden = !ended;
+  find("#new-game").classList.toggle("primary", !ended);
+  setText(find("#ended"), t(slips ? "end.mistakes" : slips === 0 ? "end.none" : "end.review", { n: slips }));
+  const offer = ended ? play.offerAfter() : null;
+  find("#other-level").hidden = !offer?.words;
+  if (offer?.words) setText(find("#other-level"), t(offer.words));
+  find("#end-lesson").hidden = !offer?.lesson;
   find("#redo").hidden = ended; // no redo and no hint at the end; other buttons take their place
   find("#hint").hidden = ended || play.engineWaits();
   find("#let-move").hidden = !play.engineWaits();
@@ -91,7 +108,6 @@ export function showTools({ record, play, editor, ended }) {
   find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
   find("#hint").disabled = !play.mayMove();
   find("#play-here").disabled = position.over;
-  find("#seats").hidden = play.ended();
   find("#resign").hidden = play.resigner() === null;
   find("#watch").hidden = !play.watching();
   const { running } = play.state;

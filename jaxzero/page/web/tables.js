@@ -1,13 +1,11 @@
 /** The game on the table: store it for the next visit, set it aside, archive it, take it back, start a new one. */
 
-import { addToArchive, isOther, isPlayable } from "./archive.js";
+import { addToArchive, isEnded, isOther, removeFromArchive } from "./archive.js";
 import { t } from "./i18n.js";
-import { newName, seatsOf, setTable } from "./play.js";
+import { endOf, newName, seatsOf, setTable } from "./play.js";
 import { fromFragment, isAnnotated, keyOf } from "./record.js";
-import { edgeCount, replay } from "./rules.js";
-import { remember, settings, stored } from "./settings.js";
-
-const MAX_ASIDE = 5; // games
+import { edgeCount, replay, SMALLEST_SIDE } from "./rules.js";
+import { remember, settings } from "./settings.js";
 
 /** Return a text that changes with every change that a person makes to a game. */
 function contentOf({ rows, cols, start, moves, comments = {}, variations = [], title = "" }, names = []) {
@@ -35,33 +33,22 @@ export function createTables({ record, play, editor, notice, showView, openView,
     return play.table.seats.some(({ kind }) => kind === "engine");
   }
 
-  /** Remember an unfinished game before another takes its place, unless it was only looked at. */
+  /** Archive an unfinished game before another takes its place, and offer it back, unless it was only looked at. */
   function setAside() {
     const table = tableNow();
     const { game } = table;
     const { plies } = replay(game);
     const byPerson = ({ player }) => table.seats[player].kind === "person";
     const begun = game.setUp || isAnnotated(game) || (play.watching() ? plies.length : plies.some(byPerson));
-    if (isPlayed(table) && !play.ended() && begun) remember({ aside: [...stored().aside, table].slice(-MAX_ASIDE) });
-  }
-
-  /** Offer the newest game that was set aside, until it is taken back or declined. */
-  function offerAside() {
-    const table = stored().aside.findLast(({ declined }) => !declined);
-    if (!table || !isPlayable(table)) return;
-    const decline = () => remember({ aside: stored().aside.map((each) => (isSame(each, table) ? { ...each, declined: true } : each)) });
-    notice.offer("aside.text", "aside.back", () => takeBack(table), decline);
-  }
-
-  function takeBack(table) {
-    remember({ aside: stored().aside.filter((each) => !isSame(each, table)) });
-    open(table, "play");
-    notice.withdraw(); // the offer was for this game
+    if (!isPlayed(table) || play.ended() || !begun) return;
+    addToArchive(table);
+    notice.offer("aside.text", "aside.back", () => openArchived(table));
   }
 
   /** Replace the table and show the new one. */
   function open(table, view) {
     editor.close();
+    notice.moveOn(true);
     setAside();
     play.sit(table);
     openView(view);
@@ -70,43 +57,56 @@ export function createTables({ record, play, editor, notice, showView, openView,
   function start(setup) {
     open(setTable(setup), "play");
     focusBoard();
-    offerAside();
   }
 
-  /** Start a game like the last one against the level that its result suggests. */
-  function startOtherLevel() {
+  /** Start a game like the last one with the same players. */
+  function startAgain() {
     const { rows, cols } = record.game;
-    const levels = [play.levelAfter().level, settings.setup.levels[1]];
+    const table = setTable({ ...settings.setup, rows, cols });
+    open({ ...table, seats: table.rated && hasEngine() ? table.seats : play.table.seats }, "play");
+    focusBoard();
+  }
+
+  /** Start a game like the last one against the level, or on the smaller board, that its result suggests. */
+  function startOtherLevel() {
+    const { words, level } = play.offerAfter();
+    const side = (count) => (words === "end.smaller" ? Math.max(SMALLEST_SIDE, count - 1) : count);
+    const [rows, cols] = [record.game.rows, record.game.cols].map(side);
+    const levels = [level, settings.setup.levels[1]];
     remember({ setup: { ...settings.setup, rows, cols, levels, mode: "engine", adapts: false } });
     start(settings.setup);
   }
 
   /** Let other players play on from the position shown. A game that would lose moves is set aside first. */
-  function startHere(setup, inReview) {
+  function startHere(setup) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
     const isWhole = !record.inVariation && record.at === record.root.moves.length;
-    if (!play.ended() && (isWhole || !inReview)) {
-      if (!isWhole) setAside();
-      play.sit({ ...play.table, ...seats, game: record.cut() });
-      openView("play");
-    } else {
-      open({ ...seats, game: record.shown() }, "play");
+    if (!play.ended() && isWhole) {
+      play.sit({ ...play.table, ...seats, game: record.root });
+      return openView("play");
     }
-    if (!isWhole) offerAside();
+    open({ ...seats, game: record.shown() }, "play");
   }
 
-  /** Show a game of the archive in the review, or go on with one that was set aside. */
+  /** Show a game of the archive in the review, or go on with an unfinished one, which leaves the archive. */
   function openArchived(table) {
-    if (stored().aside.some((each) => isSame(each, table))) return takeBack(table);
-    open({ ...table, rated: false }, "review");
-    offerAside();
+    if (isEnded(table)) return open({ ...table, rated: false }, "review");
+    removeFromArchive(table.id);
+    open(table, "play");
+  }
+
+  /** Delete a game of the archive, by default all. If it is on the table, a new game begins. */
+  function remove(id = null) {
+    removeFromArchive(id);
+    if (id !== null && id !== play.table.id) return;
+    play.sit(setTable(settings.setup));
+    play.next();
   }
 
   /** Show a game that was loaded or shared, for two people, in the review. */
-  function showLoaded(game, names = [], at = game.moves.length) {
+  function showLoaded(game, { names, ...facts }) {
     const seats = [{ kind: "person" }, { kind: "person" }];
-    open({ game, names, seats, at, loaded: contentOf(game, names) }, "review");
-    offerAside();
+    open({ game, names, seats, ...facts, loaded: contentOf(game, names) }, "review");
   }
 
   /** Show the game in a fragment, or a notice if it holds none. */
@@ -117,10 +117,10 @@ export function createTables({ record, play, editor, notice, showView, openView,
       return notice.tell(() => t("error.share"));
     }
     showView("review");
-    const { game, at } = shared;
+    const { game, at, names, result } = shared;
     if (isOnTable(game)) return record.goTo(at, []); // later moves of the own game stay
     const address = location.hash;
-    showLoaded(game, [], at);
+    showLoaded(game, { names, at, ...endOf(result) });
     history.replaceState(null, "", address); // keep the address that can be shared
   }
 
@@ -128,18 +128,16 @@ export function createTables({ record, play, editor, notice, showView, openView,
   function isOnTable(shared) {
     const { game } = tableNow();
     const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-    return keyOf(begun) === keyOf(shared);
+    return keyOf(begun) === keyOf(shared) && (shared.moves.length > 0 || !game.moves.length); // every game continues an empty board
   }
 
-  /** Restore the game of the last visit if it is playable, else set up a new game. */
+  /** Restore the game of the last visit, or set up a new game. */
   function restore() {
-    play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
+    play.sit(settings.table ?? setTable(settings.setup));
   }
 
-  return { keep, hasEngine, setAside, offerAside, openArchived, start, startOtherLevel, startHere, showLoaded, showShared, restore };
+  return { keep, hasEngine, setAside, openArchived, remove, start, startAgain, startOtherLevel, startHere, showLoaded, showShared, restore };
 }
-
-const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /** Create the editor of positions: a click draws an edge or removes it. */
 export function createEditor({ record, onChange }) {

@@ -2,20 +2,23 @@
 
 import { button, find, html, reveal, row } from "./dom.js";
 import { t } from "./i18n.js";
-import { formatNumber } from "./outcome.js";
+import { lostWords } from "./outcome.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes, withEdge } from "./rules.js";
 
 const WORTH_A_WARNING = 2; // boxes of margin
 const NEAR_THE_END = 8; // safe edges; with more of them their parity proves nothing
 const PATIENCE = 5000; // ms to wait for the analysis before the move is played without a warning
 
-/** Return a warning about a costly move, {edge, lost, reasons, better}, or null. */
+const isProven = ({ exact, bound }) => exact || bound;
+
+/** Return a warning about a costly move, {edge, words, reasons, better}, or null. */
 export async function warningAbout(edge, record, analysis) {
-  const found = await analysis.known(PATIENCE);
+  const found = await analysis.judged(PATIENCE);
   const rated = found?.edges?.find((each) => each.edge === edge);
   if (!(rated?.lost >= WORTH_A_WARNING)) return null;
   const reasons = reasonsOf(record, rated, found);
-  return { edge, lost: rated.lost, exact: rated.exact, reasons, better: analysis.bestEdge() };
+  const words = t("teach.loses", { lost: lostWords(rated), proven: isProven(rated) });
+  return { edge, words, reasons, better: analysis.bestEdge() };
 }
 
 /**
@@ -27,8 +30,8 @@ export async function warningAbout(edge, record, analysis) {
 export function reasonsOf(record, rated, found) {
   const { game } = record;
   const { drawn } = record.position;
-  const reasons = [...givenReasons(game, drawn, rated.edge, found.structure), ...(rated.exact ? provenReasons(game, drawn, rated, found) : [])];
-  return reasons.length || rated.exact ? reasons : [t("teach.other")];
+  const reasons = [...givenReasons(game, drawn, rated.edge, found.structure), ...(isProven(rated) ? provenReasons(game, drawn, rated, found) : [])];
+  return reasons.length || isProven(rated) ? reasons : [t("teach.other")];
 }
 
 /** Return what an edge that closes no box gives or leaves to the other side. */
@@ -77,10 +80,10 @@ export function createTeacher({ play, onShow }) {
     shown = warning;
     panel.hidden = !warning;
     if (!warning) return;
-    const { edge, lost, exact, reasons, better } = warning;
+    const { edge, words, reasons, better } = warning;
     panel.replaceChildren(
       html("h2", {}, t("teach.title")),
-      html("p", {}, t(exact ? "teach.loses" : "teach.estimated", { n: formatNumber(lost) })),
+      html("p", {}, words),
       ...reasons.map((reason) => html("p", {}, reason)),
       row(
         button("teach-back", t("teach.back"), play.unmark, { class: "primary" }),

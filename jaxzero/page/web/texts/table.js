@@ -1,14 +1,12 @@
 /** Texts of the table: playing, notices, dialogs: [English, Chinese] each. */
 
-import { settings } from "../settings.js";
-
 const counted = (one, many) => (n) => (Number(n) === 1 ? `1 ${one}` : `${n} ${many}`);
 
 export const boxes = counted("box", "boxes");
 export const edges = counted("safe edge", "safe edges");
 
 export const TABLE = {
-  title: ["Dots and Boxes", "点格棋"],
+  percent: ["{n}\u00a0%", "{n}%"],
   skip: ["Skip to the board", "跳到棋盘"],
   close: ["Close", "关闭"],
   "nav.label": ["Pages", "页面"],
@@ -21,37 +19,34 @@ export const TABLE = {
   "language.label": ["Switch to Chinese: 中文", "切换到英文：English"],
 
   "notice.retry": ["Try again", "重试"],
-  "aside.text": ["Your game was set aside.", "您的对局已收起。"],
+  "aside.text": ["Your game is in My games.", "您的对局已存入“我的对局”。"],
   "aside.back": ["Back to my game", "回到我的对局"],
   "error.network": ["The server does not answer. Your game is safe here.", "服务器没有回应。您的对局仍保存在本页。"],
   "error.server": ["The server is busy or has failed. Your game is safe here.", "服务器繁忙或出错。您的对局仍保存在本页。"],
   "error.refused": ["The server cannot do this with this game. Your game is unchanged.", "服务器无法对此局这样做。您的对局未改变。"],
   "error.storage": ["This browser stores nothing here: games and settings last until the page closes.", "浏览器不在此保存数据：对局和设置只保留到页面关闭。"],
-  "error.read": [
-    "This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.",
-    "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。",
-  ],
-  "error.write": ["This format cannot hold this game. CCGC holds 5×5 games and the list of edges any game, both from an empty board.", "此格式无法保存此局：CCGC 只能保存从空棋盘开始的 5×5 对局，边的列表只能保存从空棋盘开始的对局。"],
+  "error.read": ["This holds no game that the page can read. Please load a file that was saved here, a CCGC record or a list of edges.", "其中没有本页能读取的棋局。请载入在此保存的文件、CCGC 棋谱或边的列表。"],
   "error.share": ["This link is damaged or cut off: please copy it whole. The board is unchanged.", "此链接已损坏或不完整，请完整复制。棋盘未改变。"],
 
-  "board.label": [
-    "Board of {rows} by {cols} boxes. Arrow keys move between edges, Enter draws.",
-    "{rows} 行 {cols} 列的棋盘。方向键在边之间移动，回车键画边。",
-  ],
+  "board.label": ["Board of {rows} by {cols} boxes. Arrow keys move between edges, Enter draws.", "{rows} 行 {cols} 列的棋盘。方向键在边之间移动，回车键画边。"],
   "edge.horizontal": ["horizontal edge row {row}, column {col}", "横边 第 {row} 行 第 {col} 列"],
   "edge.vertical": ["vertical edge row {row}, column {col}", "竖边 第 {row} 行 第 {col} 列"],
   "edge.drawn": ["{place}, drawn", "{place}，已画"],
   "edge.open": ["{place}, not drawn", "{place}，未画"],
-  "live.move": [
-    ({ name, place, closed }) => `${name}: ${place}${closed ? `, closes ${boxes(closed)}` : ""}`,
-    ({ name, place, closed }) => `${name}：${place}${closed ? `，占 ${closed} 格` : ""}`,
-  ],
+  "edge.closes": [({ place, n }) => `${place}, closes ${n === 1 ? "a box" : `${n} boxes`}`, "{place}，占 {n} 格"],
+  "edge.third": ["{place}, third side", "{place}，第三条边"],
+  "boxes.label": ["Boxes", "格子"],
+  "box.of": ["box row {row}, column {col}: {owner}", "格 第 {row} 行 第 {col} 列：{owner}"],
+  "box.open": [({ sides }) => `${sides} of 4 sides`, "四边已画 {sides} 条"],
+  "box.nobody": ["nobody", "无主"],
+  "live.move": [({ name, place, closed }) => `${name}: ${place}${closed ? `, closes ${boxes(closed)}` : ""}`, ({ name, place, closed }) => `${name}：${place}${closed ? `，占 ${closed} 格` : ""}`],
 
   "players.label": ["Players and score", "双方与比分"],
   "name.you": ["You", "您"],
   "name.first": ["First player", "先手"],
   "name.second": ["Second player", "后手"],
   "name.engine": ["Computer", "电脑"],
+  "name.level": ["Computer ({level})", "电脑（{level}）"],
   "level.0": ["Beginner", "入门"],
   "level.1": ["Novice", "新手"],
   "level.2": ["Casual", "休闲"],
@@ -61,18 +56,15 @@ export const TABLE = {
   "level.6": ["Advanced", "高手"],
   "level.7": ["Master", "大师"],
   "level.8": ["Expert", "专家"],
-  "level.0.note": ["Draws half of its edges at random.", "一半的着法是随机的。"],
-  "level.1.note": ["Takes every box, and draws one edge in five at random.", "有格就占，五步中有一步随机。"],
+  "level.0.note": ["Draws four edges in five at random.", "五步中有四步是随机的。"],
+  "level.1.note": ["Takes boxes and avoids gifts, but draws one edge in five at random.", "会占格，不白送，但五步中有一步随机。"],
   "level.2.note": ["Takes every box and avoids gifts, but knows no chains.", "有格就占，不白送，但不懂链。"],
   "level.3.note": ["Has read about chains. Slips often.", "略知链的道理，常有失误。"],
   "level.4.note": ["Plays by intuition. Slips now and then.", "凭直觉走棋，偶有失误。"],
   "level.5.note": ["Plays by intuition, without slips.", "凭直觉走棋，没有随手的失误。"],
   "level.6.note": ["Looks a little ahead at every move.", "每一步都向前看一点。"],
   "level.7.note": ["Looks far ahead at every move.", "每一步都看得很远。"],
-  "level.8.note": [
-    "Search and exact solver: plays perfectly as soon as the solver reaches the end of the game.",
-    "搜索加精确求解：一旦求解器能算到终局，便走得完美。",
-  ],
+  "level.8.note": ["Search and exact solver: plays perfectly as soon as the solver reaches the end of the game.", "搜索加精确求解：一旦求解器能算到终局，便走得完美。"],
 
   "status.yours": ["Your turn", "轮到您"],
   "status.begin": ["Your turn: join two dots", "轮到您：点击两点之间画一条边"],
@@ -82,10 +74,7 @@ export const TABLE = {
   "status.thinking": ["The computer thinks …", "电脑思考中……"],
   "status.failed": ["No answer yet. Trying again …", "尚无回应。正在重试……"],
   "status.paused": ["Paused", "已暂停"],
-  "status.earlier": [
-    "Moves taken back. Draw an edge to go on from here, or press Redo",
-    "之前的局面。可重做，或从这里走新的一步",
-  ],
+  "status.earlier": ["An earlier position. Draw an edge to go on from here, or press Redo", "之前的局面。可重做，或从这里走新的一步"],
   "status.ply": ["Move {at} of {all}", "第 {at} 步，共 {all} 步"],
   "status.variation": ["Variation. The game itself is kept", "变化。原对局已保留"],
   "status.edit": ["Set up a position: click edges on and off", "摆局：点击边来添加或去掉"],
@@ -96,29 +85,43 @@ export const TABLE = {
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
   "here.open": ["Play on", "续下"],
-  "here.players": ["Players", "棋手"],
   "here.title": ["Play on from here", "从此局面继续"],
-  "players.title": ["Change the players", "更换棋手"],
   "here.side": ["You play", "您执"],
   "here.start": ["Play", "开始"],
   "rating.level": ["{name} · rating {n}", "{name} · 等级分 {n}"],
-  "rating.now": ["Your rating against the computer is now {n}.", "您的等级分现为 {n}。"],
+  "rating.now": ["Your rating on {rows} × {cols} is now {n}.", "您在 {rows} × {cols} 上的等级分现为 {n}。"],
 
   "games.open": ["My games", "我的对局"],
   "games.title": ["My last games", "我最近的对局"],
-  "games.note": ["The last hundred games that ended here, and unfinished ones. They stay on this machine; Load reads an exported file.", "在此下完的最近一百局和未完的对局，只保存在本机；“载入”可读取导出的文件。"],
-  "games.none": ["No game has ended yet.", "尚无下完的对局。"],
+  "games.note": ["The last hundred games. They stay on this machine; Load reads an exported file.", "最近的一百局，只保存在本机；“载入”可读取导出的文件。"],
+  "games.none": ["No game yet.", "尚无对局。"],
   "games.unfinished": ["(unfinished)", "（未完）"],
   "games.imported": ["Games added: {n}", "已导入对局：{n}"],
   "games.time": ["(time)", "（超时）"],
   "games.resigned": ["(resigned)", "（认输）"],
-  "games.accuracy": ["{n} % lost less than half a box", "{n}% 损失不到半格"],
+  "games.accuracy": ["{n} % of the decisions lost less than half a box", "{n}% 的选择损失不到半格"],
+  "games.damaged": ["Stored games that cannot be shown: {n}. They are kept apart.", "无法显示的已存对局：{n}，已另行保存。"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
+  forget: ["Delete", "删除"],
+  "forget.title": ["Delete?", "删除？"],
+  "forget.text": ["{what}: this cannot be undone.", "{what}：无法撤销。"],
+  "forget.legend": ["Delete from this browser", "从此浏览器删除"],
+  "forget.game": ["Delete this game", "删除此局"],
+  "forget.games": ["All games", "全部对局"],
+  "forget.rating": ["Rating", "等级分"],
+  "forget.streak": ["Problems in a row", "连续答对数"],
+  "forget.all": ["All data", "全部数据"],
+
+  "end.again": ["Again", "再来一局"],
   "end.harder": ["A harder one?", "来个更难的？"],
   "end.easier": ["An easier one?", "来个容易的？"],
+  "end.smaller": ["A smaller board?", "换个小棋盘？"],
+  "end.lesson": ["A lesson?", "学一课？"],
   "end.review": ["See the mistakes", "看看失误"],
+  "end.mistakes": [({ n }) => `See your ${n} ${n === 1 ? "mistake" : "mistakes"}`, "看看您的 {n} 个失误"],
+  "end.none": ["No mistake", "没有失误"],
 
   resign: ["Resign", "认输"],
   "resign.title": ["Resign this game?", "认输？"],
@@ -133,10 +136,7 @@ export const TABLE = {
   "hint.found": ["Hint: {place}", "提示：{place}"],
   "hint.exact": ["Best, proven: {place}", "已证明最佳：{place}"],
 
-  "chains.told": [
-    "One click drew {n} edges: it takes a chain up to the next choice. Undo takes them back.",
-    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。“悔棋”可收回。",
-  ],
+  "chains.told": ["One click drew {n} edges: it takes a chain up to the next choice. Undo takes them back.", "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。“悔棋”可收回。"],
 
   "new.open": ["New game", "新对局"],
   "new.title": ["New game", "新对局"],
@@ -165,33 +165,16 @@ export const TABLE = {
   "watch.speed": ["Speed", "速度"],
 
   "moves.title": ["Moves", "着法"],
-  "moves.promote": ["Make it the game", "改为主线"],
   "moves.remove": ["Delete", "删除"],
   "moves.comment": ["Comment on this position", "为此局面写注释"],
-  "moves.label": [
-    ({ number, name, edge, closed, lost }) => `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${lost} of the margin` : ""}`,
-    ({ number, name, edge, closed, lost }) => `第 ${number} 步，${name}：${edge}${closed ? `，占 ${closed} 格` : ""}${lost ? `，净胜少 ${lost}` : ""}`,
-  ],
 
   "settings.title": ["Settings", "设置"],
   "settings.teaching": ["Teaching mode", "教学模式"],
-  "settings.teaching.note": [
-    "Warns before a move that loses 2 or more of the margin, and says why.",
-    "在走使净胜少 2 以上的棋之前提醒，并说明原因。",
-  ],
+  "settings.teaching.note": ["Warns before a move that loses 2 or more of the margin, and says why.", "在走使净胜少 2 以上的棋之前提醒，并说明原因。"],
   "settings.adapts": ["A level that adapts to me", "自动调整水平"],
-  "settings.adapts.note": [
-    () => `Each game chooses the level nearest to your rating, now ${settings.rating}. Games with help do not count.`,
-    () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。用过帮助的对局不计分。`,
-  ],
-  "settings.confirm": ["Confirm each touch", "触摸需确认"],
-  "settings.confirm.note": ["The first touch marks an edge, the second draws it.", "第一次触摸标记边，第二次画边。"],
+  "settings.adapts.note": ["Each game chooses the level nearest to your rating on this board, now {n}. Games with help do not count.", "每局选择与您在此棋盘上的等级分（现为 {n}）最接近的水平。用过帮助的对局不计分。"],
   "settings.sound": ["Sound", "声音"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
-  "settings.theme": ["Colours", "颜色"],
-  "settings.theme.system": ["System", "系统"],
-  "settings.theme.light": ["Light", "浅色"],
-  "settings.theme.dark": ["Dark", "深色"],
   "settings.version": ["jaxzero {version}", "jaxzero {version}"],
 
   "keys.title": ["Keyboard shortcuts", "键盘快捷键"],
