@@ -105,7 +105,7 @@ def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     server = uvicorn.Server(config)
     running = threading.Thread(target=server.run, args=([listening],), daemon=True)
     engines = {"play_level": play, "agent_of": lambda board: board}
-    of_reviews = patch.multiple(review, think=think, prove=lambda *_: None, searched=searched)
+    of_reviews = patch.multiple(review, choose_edge=think, prove=lambda *_: None, searched=searched)
     engines["stages"] = lambda board, drawn, ahead, *_: analyses(board, drawn, ahead, delay)
     compiled = patch.object(Programs, "ready", True)
     with patch.multiple(answers, **engines), of_reviews, compiled:

@@ -354,7 +354,7 @@ def test_the_newest_board_is_compiled_next_and_no_line_waits_for_another(gate, m
         assert gtp(session, line)[0].startswith("=")
     gate.set()
     session.get_ready().future.result(PATIENCE)
-    assert compiled == [DotsAndBoxes(2, 4)]
+    assert compiled == [DotsAndBoxes(2, 3), DotsAndBoxes(2, 4)]
 
 
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:

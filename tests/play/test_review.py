@@ -84,7 +84,7 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
 @pytest.mark.parametrize("lost", [0.9, 1.1])
 def test_an_expected_mistake_is_one_in_a_longer_search_too(monkeypatch, lost):
     thoughts = iter([SimpleNamespace(edge=5, value=0.0), SimpleNamespace(edge=4, value=3.0)])
-    monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
+    monkeypatch.setattr(review, "choose_edge", lambda *_: next(thoughts))
     edges = [EdgeFacts(0, "safe", lost=lost), EdgeFacts(7, "safe", lost=0.0)]
     monkeypatch.setattr(review, "searched", lambda *_: SimpleNamespace(edges=edges, best=7))
     *_, line = review.review(None, RecordedGame(2, 2, moves=(0,)), 16, seconds=0)
@@ -94,7 +94,7 @@ def test_an_expected_mistake_is_one_in_a_longer_search_too(monkeypatch, lost):
 def test_a_loss_is_proven_only_if_both_positions_are(monkeypatch):
     """A proof before a position without one would make an estimate of it."""
     monkeypatch.setattr(review, "prove", lambda _board, drawn, _: PROOFS.get(int(drawn.sum())))
-    monkeypatch.setattr(review, "think", lambda *_: SimpleNamespace(edge=5, value=0.0))
+    monkeypatch.setattr(review, "choose_edge", lambda *_: SimpleNamespace(edge=5, value=0.0))
     found = [*review.review(None, RecordedGame(2, 2, moves=(0, 1)), 16)]
     assert [line.exact for line in found] == [True, False, False]
 
