@@ -132,7 +132,7 @@ def test_curves_that_cannot_be_written_are_one_warning(refused, tmp_path, monkey
         (tmp_path / "tensorboard").touch()
     with MetricsWriter(tmp_path, 0, 0) as writer:
         for iteration in (1, 2):
-            writer.write(iteration, {"x": 1.0}, "")
+            writer.write({"iteration": iteration, "x": 1.0}, "")
     warnings = capsys.readouterr().err.splitlines()
     assert len(warnings) == 1 and str(tmp_path / "tensorboard") in warnings[0]
     assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2]
@@ -144,10 +144,10 @@ def test_a_full_disk_is_a_warning_for_every_log(tmp_path, capsys):
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
             for iteration in (1, 2):
-                writer.write(iteration, {"x": 1.0}, "")
+                writer.write({"iteration": iteration, "x": 1.0}, "")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        writer.write(3, {"x": 1.0}, "")
+        writer.write({"iteration": 3, "x": 1.0}, "")
     assert capsys.readouterr().err.count("warning: ") == 2
     assert read_metrics(tmp_path) == [{"iteration": 3, "x": 1.0}]
 
