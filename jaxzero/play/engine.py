@@ -81,7 +81,7 @@ class Session:
     _said: bool = field(init=False)  # that simple rules answer in this game
     _job: Job | None = field(init=False, default=None)  # compiles for the newest board
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
-    _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
+    _pondering: tuple[proof.ProofTask, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.new_game(self.agent.network.board)
@@ -143,22 +143,22 @@ class Session:
             return
         player = self._expert(self.board)
         # One thread, because the opponent may think on the same machine.
-        problem = expert.problem_of(player, drawn, threads=1)
+        task = expert.task_of(player, drawn, threads=1)
 
         def prove() -> None:
             guess = float(player.think(expert.SIMULATIONS[0], drawn).value)
-            proof.prove_value(problem, guess)
+            proof.prove_value(task, guess)
 
         thread = Thread(target=prove, name="pondering", daemon=True)
         thread.start()
-        self._pondering = problem, thread
+        self._pondering = task, thread
 
     def stop_pondering(self) -> None:
         """Stop the proof that `ponder` started."""
         if self._pondering is not None:
-            problem, thread = self._pondering
+            task, thread = self._pondering
             self._pondering = None
-            problem.stop()
+            task.stop()
             thread.join()
 
     def choose(self, game: RecordedGame) -> int:

@@ -80,7 +80,7 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
     if not may_prove(expert.board, drawn):
         return int(expert.think(longest(expert, SEARCH_ALONE), drawn).edge)
     simulations = longest(expert, LONG_SEARCH)
-    problem = problem_of(expert, drawn, cores())
+    task = task_of(expert, drawn, cores())
 
     def at(share: float) -> float:
         return begin + share * expert.seconds
@@ -90,17 +90,17 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
             opinion = expert.think(SIMULATIONS[0], drawn)
             quiet = (fullest_beside(expert.board, drawn)[~drawn] < 3).all()
             order = preference(opinion, drawn) if quiet else ()  # a rule takes free boxes
-            proving = pool.submit(proof.prove_value, problem, float(opinion.value), order)
+            proving = pool.submit(proof.prove_value, task, float(opinion.value), order)
             with suppress(TimeoutError):
                 proving.result(max(0.0, at(PROOF_ALONE) - time.monotonic()))
             if not proving.done() and simulations > SIMULATIONS[0]:
                 opinion = expert.think(simulations, drawn)
-            proof.finish(problem, proving, at(PROOF_ENDS))
+            proof.finish(task, proving, at(PROOF_ENDS))
             order = preference(opinion, drawn)
-            looking = pool.submit(proof.first_worth, problem, int(problem.bounds[0]), order)
-            return proof.finish(problem, looking, at(1.0))
+            looking = pool.submit(proof.first_worth, task, int(task.bounds[0]), order)
+            return proof.finish(task, looking, at(1.0))
         finally:
-            problem.stop()
+            task.stop()
 
 
 def may_prove(board: DotsAndBoxes, drawn: np.ndarray) -> bool:
@@ -108,10 +108,10 @@ def may_prove(board: DotsAndBoxes, drawn: np.ndarray) -> bool:
     return np.count_nonzero(~drawn) <= PROVEN_UNDRAWN and endgame.can_solve(board)
 
 
-def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
-    """Return the problem of a position [A] bool, with the shared table of its board."""
+def task_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.ProofTask:
+    """Return the task of a position [A] bool, with the shared table of its board."""
     board = expert.board
-    return proof.new_problem(board, drawn, _table(board, expert.entries), threads)
+    return proof.new_task(board, drawn, _table(board, expert.entries), threads)
 
 
 def preference(opinion: Answer, drawn: np.ndarray) -> list[int]:
@@ -127,9 +127,9 @@ def prepare(expert: Expert) -> None:
         board = expert.board
         if endgame.can_solve(board):
             last_ply = np.arange(board.num_edges) > 0
-            problem = proof.new_problem(board, last_ply, endgame.new_table(2))
-            proof.prove_value(problem, 0.0)
-            proof.first_worth(problem, problem.value, [0])
+            task = proof.new_task(board, last_ply, endgame.new_table(2))
+            proof.prove_value(task, 0.0)
+            proof.first_worth(task, task.value, [0])
         empty = np.zeros(board.num_edges, bool)
         choose_edge(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):

@@ -20,7 +20,7 @@ GLANCE_NODES = 2_000  # about a millisecond; enough to look up bounds in the tab
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProofTask:
     """A position, its proven bounds and the memory for proofs. For one proof at a time."""
 
     across: np.uint64  # undrawn horizontal edges
@@ -45,10 +45,10 @@ class Problem:
         endgame.stop(self.works)
 
 
-def new_problem(
+def new_task(
     board: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable, threads: int = 1
-) -> Problem:
-    """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
+) -> ProofTask:
+    """Return the task of a position [A] bool. Raises: InputError for a board beyond 7x7."""
     from jaxzero.solver import bitboards, null_window
 
     across, down, bits, work = endgame.prepare(board, drawn, table)
@@ -57,21 +57,21 @@ def new_problem(
     stride, boxes = geometry[bitboards.STRIDE], geometry[bitboards.BOXES]
     left = int(bitboards.boxes_beside(across, down, stride, boxes)).bit_count()
     works = endgame.sharing(work, threads)
-    return Problem(across, down, bits, np.array([-left, left]), np.full(len(bits), left), works)
+    return ProofTask(across, down, bits, np.array([-left, left]), np.full(len(bits), left), works)
 
 
-def prove_value(problem: Problem, guess: float, order: Sequence[int] = ()) -> None:
-    """Narrow the bounds of a problem until they meet or the proof is stopped.
+def prove_value(task: ProofTask, guess: float, order: Sequence[int] = ()) -> None:
+    """Narrow the bounds of a task until they meet or the proof is stopped.
 
     Each step tests one margin; the first margin is the nearest to `guess` boxes. If the guess is
     right, the first step finds a best edge and the second proves that no edge is better. A step
     tries the edges in `order`, which must hold all undrawn ones; without it the solver chooses.
     """
-    bounds = problem.bounds
+    bounds = task.bounds
     while bounds[0] < bounds[1]:
         lower, upper = bounds.tolist()
         test = min(upper, lower + 2 * max(1, round((guess - lower) / 2)))
-        reached = is_reached(problem, test, order)
+        reached = is_reached(task, test, order)
         if reached is None:
             return
         if reached:
@@ -80,56 +80,56 @@ def prove_value(problem: Problem, guess: float, order: Sequence[int] = ()) -> No
             bounds[1] = test - 2
 
 
-def is_reached(problem: Problem, test: int, order: Sequence[int]) -> bool | None:
+def is_reached(task: ProofTask, test: int, order: Sequence[int]) -> bool | None:
     """Return whether the margin is at least `test`; None if stopped. `order`: see `prove_value`."""
     from jaxzero.solver import null_window
 
     if not order:
-        search = partial(null_window.at_least, problem.across, problem.down, test)
-        reached = endgame.first_of(search, problem.works)
-        return None if problem.control[null_window.STOP] else bool(reached)
+        search = partial(null_window.at_least, task.across, task.down, test)
+        reached = endgame.first_of(search, task.works)
+        return None if task.control[null_window.STOP] else bool(reached)
     for edge in order:
-        if problem.most[edge] >= test:
-            worth = is_worth(problem, edge, test)
+        if task.most[edge] >= test:
+            worth = is_worth(task, edge, test)
             if worth is not False:
                 return worth
-            problem.most[edge] = test - 2
+            task.most[edge] = test - 2
     return False
 
 
-def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> bool | None:
+def is_worth(task: ProofTask, edge: int, least: int, nodes: int = NO_LIMIT) -> bool | None:
     """Return whether drawing `edge` is worth at least `least`; None if stopped or out of nodes.
 
     `least` has the parity of the boxes left.
     """
     from jaxzero.solver import null_window
 
-    control, bit = problem.control, problem.bits[edge]
+    control, bit = task.control, task.bits[edge]
     control[null_window.NODE_LIMIT] = min(NO_LIMIT, control[null_window.NODES] + nodes)
-    search = partial(null_window.move_at_least, problem.across, problem.down, bit, least)
-    found = endgame.first_of(search, problem.works[: 1 if nodes < NO_LIMIT else None])
+    search = partial(null_window.move_at_least, task.across, task.down, bit, least)
+    found = endgame.first_of(search, task.works[: 1 if nodes < NO_LIMIT else None])
     stopped, control[null_window.STOP] = bool(control[null_window.STOP]), 0
     control[null_window.NODE_LIMIT] = NO_LIMIT
     return None if stopped else bool(found)
 
 
-def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | None:
+def first_worth(task: ProofTask, least: int, order: Sequence[int]) -> int | None:
     """Return the first edge that is worth at least `least`, None if there is none.
 
     Edges with higher upper bounds come first, edges with equal bounds in `order`. If stopped,
     return an edge that is known to be worth it, else the first that is not refuted.
     """
     known, open_edges = None, []
-    most = np.minimum(problem.most, problem.bounds[1])
+    most = np.minimum(task.most, task.bounds[1])
     for edge in sorted(order, key=lambda edge: -most[edge]):  # quick tests: the table may suffice
-        worth = is_worth(problem, edge, least, GLANCE_NODES)
+        worth = is_worth(task, edge, least, GLANCE_NODES)
         if worth:
             known = edge
             break
         if worth is None:
             open_edges.append(edge)
     for edge in open_edges:
-        worth = is_worth(problem, edge, least)
+        worth = is_worth(task, edge, least)
         if worth is None:
             return edge if known is None else known
         if worth:
@@ -137,17 +137,17 @@ def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | Non
     return known
 
 
-def finish(problem: Problem, running: Future[Result], deadline: float) -> Result:
+def finish(task: ProofTask, running: Future[Result], deadline: float) -> Result:
     """Return the result of a proof that runs in a thread; stop the proof at `deadline`.
 
     `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too.
-    Afterwards the problem is ready for another proof.
+    Afterwards the task is ready for another proof.
     """
     from jaxzero.solver import null_window
 
     try:
         seconds = max(0.0, deadline - time.monotonic())
-        return endgame.finish(running, problem.works, seconds)
+        return endgame.finish(running, task.works, seconds)
     finally:
-        for work in problem.works:
+        for work in task.works:
             work[-1][[null_window.TIME_UP, null_window.STOP]] = 0

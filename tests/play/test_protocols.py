@@ -380,9 +380,9 @@ def test_what_was_pondered_need_not_be_proven_again(made, monkeypatch):
             engine._pondering[1].join()
             engine.stop_pondering()
         engine.game = engine.game.draw(drawn[2])
-        problem = expert.problem_of(engine._expert(board), engine.game.drawn, threads=1)
-        proof.prove_value(problem, 0.0)
-        nodes[pondered] = problem.control[null_window.NODES], problem.value
+        task = expert.task_of(engine._expert(board), engine.game.drawn, threads=1)
+        proof.prove_value(task, 0.0)
+        nodes[pondered] = task.control[null_window.NODES], task.value
     assert nodes[True][1] == nodes[False][1] == solve(board, drawn).value
     assert nodes[True][0] < nodes[False][0] / 2
 
