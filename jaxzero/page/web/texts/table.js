@@ -117,7 +117,7 @@ export const TABLE = {
   "end.harder": ["A harder one?", "来个更难的？"],
   "end.easier": ["An easier one?", "来个容易的？"],
   "end.smaller": ["A smaller board?", "换个小棋盘？"],
-  "end.lesson": ["A lesson that helps", "有用的一课"],
+  "end.lesson": ["A lesson?", "学一课？"],
   "end.review": ["See the mistakes", "看看失误"],
   "end.mistakes": [({ n }) => `See your ${n} ${n === 1 ? "mistake" : "mistakes"}`, "看看您的 {n} 个失误"],
   "end.none": ["No mistake", "没有失误"],
