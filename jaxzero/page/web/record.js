@@ -204,7 +204,7 @@ export function toFragment(game, at, names = [], result = "") {
   return more.length ? `${text}&${new URLSearchParams(more)}` : text;
 }
 
-/** Return the game in a fragment, the ply to show, the names and the result, or null if it holds no possible game. */
+/** Return what a fragment holds, {game, at, names, result}, or null without a possible game. */
 export function fromFragment(fragment) {
   const fields = new URLSearchParams(fragment);
   const [size, start = "", moves = "", at] = fields.get("g").split(".");
