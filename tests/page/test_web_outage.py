@@ -98,6 +98,13 @@ def test_a_button_repeats_at_once_and_so_does_a_computer_that_is_online_again(op
     expect_notice(page)
     page.context.set_offline(False)
     page.get_by_test_id("move-2").wait_for()
+    cut_off(page, "**/api/review")
+    start_game(page, size="2x2")
+    for edge in range(12):
+        draw(page, edge)
+    with page.expect_event("requestfailed"):  # the count of the mistakes, which nobody waits for
+        expect(page.get_by_test_id("ended")).to_have_text("See the mistakes")
+    expect_notice(page, False)
 
 
 def test_a_move_is_asked_for_once_again_and_only_while_it_is_wanted(timed):

@@ -88,7 +88,7 @@ def test_mistakes_of_persons_in_the_archive_become_exercises(open_page):
 
 
 def test_a_review_begins_at_the_end(open_page):
-    page = open_page("review")
+    page = open_page()
     with page.expect_response("**/api/review") as response:
         load(page, GAME)
     plies = [json.loads(line).get("ply") for line in response.value.text().splitlines()]

@@ -280,6 +280,7 @@ def test_a_pressed_button_is_not_replaced_while_the_review_or_the_analysis_tells
     page.locator(".badge:not(.busy)").wait_for()
     wait_for_review(page)
     for button in ("#switch-everyEdge", '[data-testid="mistake-4"]', '[data-testid="move-2"]'):
+        page.locator(".badge:not(.busy)").wait_for()  # the panels have their heights
         page.locator(button).hover()
         page.mouse.down()
         page.set_viewport_size({"width": 750, "height": 2000})  # the review is drawn again

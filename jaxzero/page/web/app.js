@@ -167,7 +167,7 @@ function showState(slowly = false) {
   teacher.render();
 }
 
-/** Name the view and the game in the title of the window and, for readers of the page, above it. */
+/** Name the view in the title of the window and for screen readers. */
 function showTitle() {
   if (view !== "learn") find("#table h1").textContent = record.root.title || t(`nav.${view}`);
   document.title = `${find("main > :not([hidden]) h1").textContent} · jaxzero`;
@@ -296,13 +296,11 @@ const forget = {
   rating: () => reset("rating", "ratings"),
   streak: () => reset("streak", "counted"),
   all: () => {
-    removeEventListener("pagehide", keepClocks);
+    play.table.clocks = null; // else they are stored again
     clearStorage();
     location.reload();
   },
 };
-
-const keepClocks = () => play.table.clocks && tables.keep(); // stores the time left
 
 const actions = {
   newGame: () => openNewGame(tables.start),
@@ -341,17 +339,16 @@ function listen() {
   listenToKeys(actions, () => view !== "learn");
   addEventListener("hashchange", route);
   addEventListener("refused", () => say(t("error.storage")));
-  addEventListener("pagehide", keepClocks);
+  addEventListener("pagehide", () => play.table.clocks && tables.keep()); // stores the time left on the clocks
 }
 
 history.scrollRestoration = "manual"; // every page begins at its top
 placeIcons();
-const damaged = setDamagedAside();
+setDamagedAside();
 tables.restore();
 record.onChange(showPosition);
 listen();
 route();
 showLanguage();
-if (damaged) say(t("games.damaged", { n: damaged }));
 askInfo();
 navigator.serviceWorker?.register("sw.js").catch(() => {}); // keeps the page; browsers refuse it for HTTP from another computer

@@ -54,10 +54,7 @@ export function isOther({ id, game }) {
   return old !== undefined && keyOf(old.game) !== keyOf(game);
 }
 
-/**
- * Put stored games that cannot be shown under another key, so that nothing is lost. Returns their number.
- * Unfinished games of earlier versions of the page, `aside`, are added to the archive.
- */
+/** Keep stored games that cannot be shown under another key; archive the unfinished games of earlier versions, `aside`. */
 export function setDamagedAside() {
   const { table, aside } = read("jaxzero") ?? {};
   const games = [read(KEY) ?? [], aside ?? []].flat();
@@ -68,7 +65,6 @@ export function setDamagedAside() {
   } catch {
     // The storage is refused or full.
   }
-  return damaged.length;
 }
 
 /** Add the games of an exported archive. Returns the number of those that are new and kept, or null if the text is no archive. */
@@ -118,7 +114,7 @@ export function openArchive(onOpen, onPractise, onDelete) {
       "li",
       {},
       button("archived", entry(table), then(() => onOpen(table))),
-      button("forget-game", icon("close"), remove(table), { class: "quiet", "aria-label": t("forget.game"), title: t("forget.game") }),
+      button("forget-game", icon("close"), remove(table), { class: "quiet", "aria-label": t("forget.game") }),
     ),
   );
   const body = games.length ? html("ol", { class: "games" }, list) : html("p", { class: "muted" }, t("games.none"));

@@ -229,7 +229,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   return { show, focus, layers: () => layers };
 }
 
-/** Return the items of a list of all boxes for screen readers: the owner, or the number of sides that are drawn. */
+/** List all boxes for screen readers with their owner or the number of sides drawn. */
 export function boxItems(board, { drawn, owner }, nameOf) {
   return owner.map((player, box) => {
     const words = player < 0 ? t("box.open", { sides: drawnSides(board, drawn, box) }) : player === NOBODY ? t("box.nobody") : nameOf(player);
@@ -237,7 +237,7 @@ export function boxItems(board, { drawn, owner }, nameOf) {
   });
 }
 
-/** Name an edge for screen readers, and say what drawing it does. */
+/** Say where an edge is and what drawing it does. */
 function edgeLabel(board, drawn, edge) {
   const place = t(drawn[edge] ? "edge.drawn" : "edge.open", { place: edgeWords(board, edge) });
   const n = drawn[edge] ? 0 : closedBy(board, drawn, edge).length;

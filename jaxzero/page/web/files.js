@@ -29,7 +29,6 @@ export function createFiles({ record, table, whoPlays, notice, onLoad, onName })
     select.replaceChildren(...ids.map((id) => html("option", { value: id, selected: id === chosen }, t(`format.${id}`))));
   }
 
-  /** Show the formats, and the players' names and the title of the game in their fields. */
   function show() {
     showFormats();
     const texts = { "name-0": whoPlays(0), "name-1": whoPlays(1), "game-title": record.root.title };
@@ -39,7 +38,7 @@ export function createFiles({ record, table, whoPlays, notice, onLoad, onName })
     }
   }
 
-  /** Take the names and the title from their fields. A person against the computer keeps the name for other games. */
+  /** Take the names and the title. A person against the computer keeps the name for other games. */
   function takeNames({ target }) {
     const [first, second, title] = ["name-0", "name-1", "game-title"].map((id) => find(`#${id}`).value.trim());
     record.root.title = title;

@@ -1,10 +1,10 @@
-/** The one check of stored and imported data: a kind is a function that tells whether a value can be used. */
+/** The check of stored and imported data: a kind is a function that tells whether a value can be used. */
 
 import { gameAlong, MAX_NAME } from "./record.js";
 import { isPossible } from "./rules.js";
 
 const MAX_COMMENT = 1000; // letters, as in the field of the comment
-const LAST_DATE = 8.64e15; // ms
+const LAST_DATE = 8e15; // ms
 
 export const isFlag = (value) => typeof value === "boolean";
 export const oneOf = (...values) => (value) => values.includes(value);
@@ -22,27 +22,26 @@ const isSide = oneOf(0, 1);
 const isPly = within(0, 1000);
 const isSeat = (seat) => having({ kind: oneOf("person") })(seat) || having({ kind: oneOf("engine"), level: isLevel })(seat);
 const isComments = (value) => value instanceof Object && Object.entries(value).every(([ply, text]) => /^\d+$/.test(ply) && isText(MAX_COMMENT)(text));
-const LINE = { moves: listOf(isPly), joined: maybe(listOf(isPly)), comments: maybe(isComments), variations: maybe(listOf(isVariation)) };
+const LINE = { joined: maybe(listOf(isPly)), comments: maybe(isComments), variations: maybe(listOf(isVariation)) };
 const SLIP = { ply: isPly, edge: isPly, player: isSide, best: isPly, lost: isAmount, exact: maybe(isFlag) };
 
 function isVariation(line) {
   return having({ at: isPly, ...LINE })(line);
 }
 
-/** Return whether all lines of a game can be played. */
+/** Return whether all lines of a game have possible moves. */
 function isTree(root, path = []) {
   const { variations = [] } = path.at(-1) ?? root;
   return isPossible(gameAlong(root, path)) && variations.every((line) => isTree(root, [...path, line]));
 }
 
 const isTable = having({
-  id: (id) => id !== "" && isText(MAX_NAME)(id),
-  date: (date) => isAmount(date) && date <= LAST_DATE,
-  game: having({ ...LINE, start: listOf(isPly), title: maybe(isText(MAX_NAME)), date: maybe(isText(MAX_NAME)), setUp: maybe(isFlag) }),
+  id: (id) => id && isText(MAX_NAME)(id),
+  date: within(0, LAST_DATE),
+  game: having({ ...LINE, title: maybe(isText(MAX_NAME)) }),
   at: maybe(isPly),
   seats: listOf(isSeat, 2),
-  names: (names) => maybe(listOf(isText(MAX_NAME)))(names) && [undefined, 0, 2].includes(names?.length),
-  loaded: maybe(isText(Infinity)),
+  names: maybe((names) => listOf(isText(MAX_NAME), names.length && 2)(names)),
   clocks: maybe(orNull(having({ left: listOf(isAmount, 2), increment: isAmount }))),
   flagged: maybe(isSide),
   resigned: maybe(isFlag),

@@ -46,7 +46,7 @@ export function resultOf({ flagged, resigned }) {
   return flagged === undefined ? "" : `${["first", "second"][flagged]} ${resigned ? "resigned" : "timed out"}`;
 }
 
-/** Return the fields of a table for a result as `resultOf` returns it; none for another text. */
+/** Return the fields of a table for such a result; none for another text. */
 export function endOf(result) {
   const [, side, how] = /^(first|second) (resigned|timed out)$/.exec(result) ?? [];
   return side ? { flagged: Number(side === "second"), resigned: how === "resigned" } : {};

@@ -195,16 +195,16 @@ function fromText(text) {
 
 /**
  * Return a game and the ply to show as the fragment of an address: g=5x5.START.MOVES.PLY. START and MOVES hold one byte for
- * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown. Both names and the result
- * follow, if there are any: &name=Ann&name=Ben&result=first+resigned.
+ * each edge, in base64 for addresses. A 5x5 game takes 90 letters. Without PLY the end is shown. &name=Ann&name=Ben and
+ * &result=first+resigned follow where they are known.
  */
 export function toFragment(game, at, names = [], result = "") {
-  const more = [...(names.some(Boolean) ? names.map((name) => ["name", name]) : []), ...(result ? [["result", result]] : [])];
+  const more = [...(names.some(Boolean) ? names : []).map((name) => ["name", name]), ...(result ? [["result", result]] : [])];
   const text = `g=${game.rows}x${game.cols}.${toText(game.start)}.${toText(game.moves)}${at < game.moves.length ? `.${at}` : ""}`;
   return more.length ? `${text}&${new URLSearchParams(more)}` : text;
 }
 
-/** Return the game in a fragment, the ply to show, the names and the result, or null if it holds no possible game. */
+/** Return what a fragment holds, {game, at, names, result}, or null without a possible game. */
 export function fromFragment(fragment) {
   const fields = new URLSearchParams(fragment);
   const [size, start = "", moves = "", at] = fields.get("g").split(".");

@@ -42,12 +42,12 @@ const SETUP = {
 
 let isRefused = false; // the storage is full, or a private window has none
 
-/** Return the fields that are found and of the right kind, else their defaults. */
+/** Return the fields that are right, else their defaults. */
 function checked(fields, found) {
   return Object.fromEntries(Object.entries(fields).map(([name, [value, isRight]]) => [name, isRight(found?.[name]) ? found[name] : value]));
 }
 
-/** Return what is stored under a key: JSON data, a text that is no JSON, or null without storage. */
+/** Return the data stored under a key, as text if it is no JSON, or null. */
 export function read(key, storage = "localStorage") {
   let text = null;
   try {

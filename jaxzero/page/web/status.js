@@ -89,7 +89,7 @@ export function createStatus({ record, play, review, practice, editor, isReview 
   return { sideName, whoPlays, playerCard, statusWords, resultWords, winner, isBusy };
 }
 
-/** Update the buttons. `ended` is true if the end of a game is shown outside the review; `slips` counts the mistakes if it is known. */
+/** Update the buttons. `ended` tells whether the end of a game is shown in play; `slips` counts its mistakes, if they are known. */
 export function showTools({ record, play, editor, ended, slips }) {
   const { at, game, position } = record;
   const atEnd = at === game.moves.length;

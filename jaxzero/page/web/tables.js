@@ -33,7 +33,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     return play.table.seats.some(({ kind }) => kind === "engine");
   }
 
-  /** Archive an unfinished game before another takes its place, and offer it back, unless it was only looked at. */
+  /** Archive an unfinished game before another takes its place, and offer it back. */
   function setAside() {
     const table = tableNow();
     const { game } = table;
@@ -59,7 +59,6 @@ export function createTables({ record, play, editor, notice, showView, openView,
     focusBoard();
   }
 
-  /** Start a game like the last one with the same players. */
   function startAgain() {
     const { rows, cols } = record.game;
     const table = setTable({ ...settings.setup, rows, cols });

@@ -100,7 +100,6 @@ export const TABLE = {
   "games.time": ["(time)", "（超时）"],
   "games.resigned": ["(resigned)", "（认输）"],
   "games.accuracy": ["{n} % of the decisions lost less than half a box", "{n}% 的选择损失不到半格"],
-  "games.damaged": ["Stored games that cannot be shown: {n}. They are kept apart.", "无法显示的已存对局：{n}，已另行保存。"],
   "games.export": ["Export all", "全部导出"],
   "games.practise": ["Practise my mistakes", "练习我的失误"],
 
