@@ -33,6 +33,7 @@ MIN_OF_LARGE = {True: 17, False: 129}  # positions that take the largest batch, 
 # Simulations that a program has room for, at least: a few MiB, and no extra time.
 MIN_ROOM = {1: 4096, 16: 64, 512: 64}
 BYTES_PER_EDGE = 4 * 4  # of a node: child, logit, visits, Q-value
+MAX_ROOM = 99_999  # as `search.simulations`
 # Simulations in the largest batch, at most: its trees take 0.5 GiB on 5x5.
 MAX_OF_LARGE = 1024
 
@@ -103,7 +104,7 @@ def room_for(simulations: int, size: int) -> int:
 
     It is at least the next power of two, so that few programs are compiled.
     """
-    return max(MIN_ROOM[size], 1 << max(simulations - 1, 0).bit_length())
+    return min(max(MIN_ROOM[size], 1 << max(simulations - 1, 0).bit_length()), MAX_ROOM)
 
 
 def check_search_memory(board: DotsAndBoxes, simulations: int) -> None:

@@ -34,7 +34,7 @@ from jaxzero.solver.bitboards import (
 
 # numba compiles a function again when its own file changes, not when a function it calls does.
 # A test compares this checksum with bitboards.py, so a change there changes this file too.
-BITBOARDS_CHECKSUM = 0x1F403D1E
+BITBOARDS_CHECKSUM = 0x640F67AB
 
 BYTE = np.uint64(0xFF)
 NO_MOVE = np.uint64(255)

@@ -60,9 +60,9 @@ def test_lists_multiply_out_in_the_order_of_the_command_line():
 
 
 def test_of_a_grid_one_point_has_to_be_possible():
-    grid = grid_of("--network.attention_heads=0,2", "--network.trunk=dense,conv")
+    grid = grid_of("--selfplay.late_start_moves=0,5", "--search.nodes=all,quiet")
     assert [point.config is None for point in grid.points] == [False, False, True, False]
-    assert grid.points[2].error.startswith("network.attention_heads: 2 needs")
+    assert grid.points[2].error.startswith("selfplay.late_start_moves: 5 needs")
 
 
 def test_the_preset_gives_a_list():
@@ -144,7 +144,7 @@ def test_the_ways_a_process_dies():
 
 
 def test_a_config_that_cannot_run_is_a_row():
-    odd, huge = grid_of(f"--{GAMES}=33,999999998").points  # the tests have two devices
+    odd, huge = grid_of(f"--{GAMES}=33,39999998").points  # the tests have two devices
     statuses = [measured_row(point.config, 1)["status"] for point in (odd, huge)]
     assert statuses == ["invalid", "does not fit"]
 

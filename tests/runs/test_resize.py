@@ -24,7 +24,7 @@ def test_a_count_means_on_one_board_what_it_means_on_another(boards):
     source, target = boards
     rng = np.random.default_rng(0)
     read = rng.normal(size=len(count_rows(source, source)))
-    ours, theirs = count_codes(source), count_codes(target)
+    ours, theirs = (count_codes(board)._asdict() for board in boards)
     counts = {n: rng.choice(list(code.values), size=code.counts) for n, code in theirs.items()}
     # Counts beyond the source's largest have the code of its largest.
     known = {name: np.resize(counts[name], code.counts) for name, code in ours.items()}
@@ -32,7 +32,7 @@ def test_a_count_means_on_one_board_what_it_means_on_another(boards):
     @jax.jit
     def coded(counts, known):
         return [
-            [encode({name: code}, {name: those[name]}) for name, code in codes.items()]
+            [encode([code], [those[name]]) for name, code in codes.items()]
             for codes, those in ((theirs, counts), (ours, known))
         ]
 

@@ -42,7 +42,7 @@ def test_wrong_moves_are_those_of_decisive_positions_wherever_a_run_shows_them(
     monkeypatch.setattr(evaluator, "score", lambda _: scores)
     evaluator.final({})
     assert "33.3%" in capsys.readouterr().out
-    metrics, _ = evaluator.evaluate({}, None)
+    metrics = evaluator.evaluate({})
     speed = dict.fromkeys(("speed/games_per_second", "speed/evaluations_per_second"), 1.0)
     line = headline(load_config("configs/tiny.yaml"), metrics | speed | {ENTROPY: 1.0})
     assert "33.3%" in line

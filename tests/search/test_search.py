@@ -24,7 +24,6 @@ from jaxzero.search.interface import Evaluation, Model, PositionEvaluator, Searc
 from jaxzero.search.mctx_search import mctx_inputs, mctx_result
 from jaxzero.search.rounds import grow_trees, root_noise, rounds_of
 from jaxzero.search.search import SEARCHES, model_of, search
-from jaxzero.search.tree import qtransform_completed_by_mix_value
 from jaxzero.training.trainer import train
 
 BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # by the kind of nodes
@@ -167,9 +166,7 @@ def grown():
     @jax.jit
     def run():
         model = model_of(board, settings, HASHED, states(quiet), structure=None)
-        qtransform = partial(qtransform_completed_by_mix_value, model.value_scale)
-        gumbel = root_noise(model, jax.random.key(2), 1.0)
-        return grow_trees(model, settings, qtransform, gumbel, rounds_of(settings))
+        return grow_trees(model, settings, root_noise(model, jax.random.key(2), 1.0))
 
     return board, jax.device_get(run())
 
