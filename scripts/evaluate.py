@@ -26,6 +26,7 @@ from jaxzero.config import Count, Seed, Size, SizeOrZero
 from jaxzero.errors import InputError
 from jaxzero.host.files import write_json
 from jaxzero.host.programs import use_compilation_cache
+from jaxzero.players.kinds import known_names
 from jaxzero.runs.run_dir import check_result_file
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ def evaluate_parser() -> ArgumentParser:
     parser.add_argument(
         "--opponents",
         default="",
-        help="players to play a match against, separated by commas: random, greedy, "
-        "rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, expert:SECONDS, "
-        "level:LEVEL",
+        help="players to play a match against, separated by commas: " + ", ".join(known_names()),
     )
     parser.add_argument(
         "--games",

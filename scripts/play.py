@@ -18,12 +18,9 @@ from jaxzero.errors import InputError
 from jaxzero.game.records import format_of_file
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
+from jaxzero.players.kinds import known_names
 from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
 
-PLAYERS = (
-    "random, greedy, rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
-    "expert:SECONDS, level:LEVEL"
-)
 ONLY_IN = {  # the modes of each option that does not apply to every mode
     "player2": ("ai", "dual"),
     "run_dir2": ("ai", "dual"),
@@ -53,7 +50,11 @@ def play_parser() -> ArgumentParser:
     modes = "human: you play; ai: two players play one game; dual: two players play a match"
     add("mode", Literal["human", "ai", "dual"], modes)
     add_source_options(parser)
-    add("player", str, f"{PLAYERS}; default: search:64 with a network, else perfect")
+    add(
+        "player",
+        str,
+        f"{', '.join(known_names())}; default: search:64 with a network, else perfect",
+    )
     add_source_options(parser, "2")
     own = "default: search:64 with its own network, else perfect"
     add("player2", str, f"second player, with the first network if none is second; {own}")

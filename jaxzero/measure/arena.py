@@ -190,7 +190,7 @@ def play_games(
     # value of that, which guides the captures before the move.
     move, value = np.zeros(len(numbers), np.int32), np.zeros(len(numbers), np.float32)
     quiet, decided = np.zeros((2, len(numbers)), bool)
-    size = batch_size(len(numbers))
+    size = -(-len(numbers) // 2)
     while not (over := state.drawn.all(axis=1)).all():
         ply, mover = state.drawn.sum(axis=1) - opening, (state.player != seat).astype(int)
         waiting = [np.flatnonzero(~over & ~decided & (mover == number)) for number in (0, 1)]
@@ -218,14 +218,6 @@ def play_games(
         for old, new in zip(state, after, strict=True):
             old[rows] = new[:count]
     return np.where(state.player == seat, state.margin, -state.margin), moves
-
-
-def batch_size(games: int) -> int:
-    """Return the number of games in which a player decides at once, out of `games`.
-
-    For a single game a player may use a program without the decision for the whole turn.
-    """
-    return max(2, -(-games // 2))
 
 
 def draw_openings(board: DotsAndBoxes, pairs: int, longest: int, seed: int) -> list[np.ndarray]:

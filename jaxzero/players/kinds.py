@@ -42,7 +42,7 @@ KINDS = {
         r"(?=.*[1-9])\d{0,4}(\.\d+)?",
         uses_network=True,
     ),
-    "level": Kind(HERE + "level_player", "a level of strength", "LEVEL", ".*", uses_network=True),
+    "level": Kind(HERE + "level_player", "a level of strength", "LEVEL", ".+", uses_network=True),
 }
 
 
@@ -60,7 +60,11 @@ def kind_of(name: str, field: str = "player") -> tuple[Kind, str]:
 
 def known_names() -> list[str]:
     """Return the names of all players, those with an argument as `search:SIMULATIONS`."""
-    return [f"{name}:{kind.argument}".rstrip(":") for name, kind in KINDS.items()]
+    names = []
+    for name, kind in KINDS.items():
+        names += [name] * bool(re.fullmatch(kind.pattern, ""))
+        names += [f"{name}:{kind.argument}"] * bool(kind.argument)
+    return names
 
 
 def uses_network(name: str) -> bool:
