@@ -5,6 +5,7 @@ import pytest
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.host.memory import cores
 from jaxzero.measure import make_suite, suite
 from jaxzero.measure.make_suite import (
     Candidates,
@@ -101,7 +102,8 @@ def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
     stored = len(read_store(store, BOARD, 10**6))
     before = len(calls)
     again = solve_all(BOARD, drawn, 10**6, store)
-    assert stored >= 10 and len(calls) - before == len(drawn) - stored
+    # Each other thread may have been at work on one position.
+    assert stored >= 11 - cores() and len(calls) - before == len(drawn) - stored
     np.testing.assert_array_equal(again.moves, whole.moves)
 
 
