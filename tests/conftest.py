@@ -33,10 +33,10 @@ MAX_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test fi
 ITERATIONS = {}  # compiled iterations, by the settings, devices and shapes that they depend on
 # Files of more than 25 seconds, longest first. Tests of the page wait more than they compute.
 LONGEST = (
-    *("test_interrupts.py", "test_processes.py", "test_web_study.py", "test_recovery.py"),
-    *("test_trainer.py", "test_selfplay.py", "test_web.py", "test_web_states.py"),
-    *("test_web_keeps.py", "test_rounds.py", "test_web_layout.py", "test_problems.py"),
-    *("test_web_ends.py", "test_switches.py", "test_notebook.py"),
+    *("test_interrupts.py", "test_processes.py", "test_web_keeps.py", "test_recovery.py"),
+    *("test_trainer.py", "test_selfplay.py", "test_web_layout.py", "test_web_outage.py"),
+    *("test_rounds.py", "test_web_views.py", "test_problems.py"),
+    *("test_switches.py", "test_notebook.py"),
 )
 
 # Use the CPU even if there is a GPU: the tests need two devices. JAX_PLATFORMS=cuda overrides it.

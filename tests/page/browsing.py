@@ -19,6 +19,11 @@ def wait_for_info(page):
     page.wait_for_function("import('./rating.js').then(({ ratingOf }) => ratingOf('5'))")
 
 
+def reload(page):
+    page.reload()
+    wait_for_info(page)
+
+
 def ready(page):
     """Wait until the board accepts clicks."""
     page.locator("#board-host .board:not(.waits)").wait_for()
@@ -78,6 +83,33 @@ def wait_for(page, held, count):
     raise AssertionError(f"{len(held)} requests, not {count}")
 
 
+def answer(page, name, *lines):
+    """Answer all requests of one name with lines."""
+    body = "".join(json.dumps(line) + "\n" for line in lines)
+    page.unroute(f"**/api/{name}")
+    page.route(f"**/api/{name}", lambda route: route.fulfill(body=body))
+
+
+def stream(page, name):
+    """Answer a request of one name with lines that a test sends by `send(line)` until `done()`."""
+    page.evaluate(
+        """(path) => {
+            const { fetch } = window;
+            let start;
+            const begun = new Promise((done) => (start = done));
+            const write = (text) => (stream) => stream.enqueue(new TextEncoder().encode(text));
+            window.send = (line) => begun.then(write(JSON.stringify(line) + "\\n"));
+            window.done = () => begun.then((stream) => stream.close());
+            window.fetch = (url, options) => {
+                if (url !== path) return fetch(url, options);
+                window.aborted = new Promise((done) => (options.signal.onabort = done));
+                return Promise.resolve(new Response(new ReadableStream({ start })));
+            };
+        }""",
+        f"api/{name}",
+    )
+
+
 def open_games(page):
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("open-games").click()
@@ -94,17 +126,13 @@ def moves(page):
     return page.locator('#moves [data-testid^="move-"]')
 
 
-def is_drawn(page, edge):
-    return "drawn" in page.get_by_test_id(f"edge-{edge}").get_attribute("class").split()
-
-
 def draw(page, edge):
     """Click an edge when the board accepts clicks, unless it was drawn with its chain."""
-    drawn = f'#board-host .drawn[data-edge="{edge}"]'
-    page.locator(f"#board-host .board:not(.waits), {drawn}").first.wait_for()
-    if not is_drawn(page, edge):
+    drawn = page.locator(f'#board-host .drawn[data-edge="{edge}"]')
+    page.locator("#board-host .board:not(.waits)").or_(drawn).first.wait_for()
+    if not drawn.count():
         page.get_by_test_id(f"edge-{edge}").click()
-        page.locator(drawn).wait_for()
+        drawn.wait_for()
 
 
 def wait_for_review(page):
@@ -112,13 +140,16 @@ def wait_for_review(page):
     page.locator("#review-state:empty").wait_for(state="attached")
 
 
+def finish(page, edges):
+    """Draw edges until the game has ended."""
+    for edge in edges:
+        if page.locator("#board-host .edge:not(.drawn)").count():
+            draw(page, edge)
+    expect(page.get_by_test_id("ended")).to_be_visible()
+
+
 def scores(page):
     return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
-
-
-def expect_scores(page, *boxes):
-    for player, count in enumerate(boxes):
-        expect(page.get_by_test_id(f"score-{player}")).to_have_text(str(count))
 
 
 def drawn_edges(page):

@@ -8,6 +8,7 @@ import threading
 import anyio
 
 GAME = {"rows": 2, "cols": 2, "start": [], "moves": []}
+GZIP = (b"accept-encoding", b"gzip, deflate, br")
 PATIENCE = 60  # seconds until a test fails instead of hanging
 
 

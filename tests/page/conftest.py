@@ -26,7 +26,7 @@ PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 20_000  # ms; engine
 OPEN_FILES = """addEventListener("DOMContentLoaded", () => {
     document.querySelector("#files")?.setAttribute("open", "");
 });"""
-WIDTHS = {"small": (320, 568), "phone": (375, 667), "low": (667, 375), "desk": (1600, 1000)}
+WIDTHS = {"phone": (375, 667), "low": (667, 375), "desk": (1600, 1000)}
 
 
 @pytest.fixture(scope="module")

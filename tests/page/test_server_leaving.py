@@ -86,9 +86,7 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     assert anyio.run(Client("/api/move", question).ask, app).status == 200
 
 
-@pytest.fixture
-def compiler(gate, monkeypatch):
-    """Return the columns of boards that one thread compiles, and the gate that it waits for."""
+def test_streams_are_bounded_and_what_nobody_waits_for_is_not_compiled(gate, monkeypatch):
     boards = []
 
     def programs(board: DotsAndBoxes) -> Programs:
@@ -96,29 +94,15 @@ def compiler(gate, monkeypatch):
 
     monkeypatch.setattr(answers, "analysis_programs", programs)
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
-    with ThreadPoolExecutor(1) as threads:
-        monkeypatch.setattr(background, "_threads", threads)
-        yield boards, gate
-        gate.set()
-
-
-def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
-    app, (boards, gate) = make_app(), compiler
-    clients = [Client("/api/analyse", {**GAME, "cols": cols}) for cols in range(1, 7)]
-    stay_and_leave(clients, app, lambda: all(client.lines for client in clients))
-    threading.Timer(0.3, gate.set).start()
-    assert ask(app, {**GAME, "cols": 7}).lines[-1]["stage"] == "done"
-    assert len(boards) == 2 and boards[1] == 7
-
-
-def test_open_streams_are_bounded_and_their_places_come_back(compiler, monkeypatch):
-    monkeypatch.setattr(server, "MAX_WAITING", 3)
+    monkeypatch.setattr(background, "_threads", ThreadPoolExecutor(1))
+    monkeypatch.setattr(server, "MAX_WAITING", 6)
     app = make_app()
-    clients = [Client("/api/analyse", GAME) for _ in range(4)]
-    stay_and_leave(clients, app, lambda: all(client.lines for client in clients), seconds=0)
+    clients = [Client("/api/analyse", {**GAME, "cols": cols}) for cols in range(1, 8)]
+    stay_and_leave(clients, app, lambda: all(client.lines for client in clients))
     assert sum([*client.lines[0]] == ["error"] for client in clients) == 1
-    compiler[1].set()
-    assert ask(app).lines[-1]["stage"] == "done"
+    threading.Timer(0.3, gate.set).start()
+    assert ask(app, {**GAME, "cols": 8}).lines[-1]["stage"] == "done", "the places come back"
+    assert len(boards) == 2 and boards[1] == 8
 
 
 def test_streams_share_the_tables_of_the_solver(monkeypatch):
@@ -152,8 +136,7 @@ def test_others_have_their_turn_between_slices():
         where = Queue()
 
         async def read() -> None:
-            async for _ in lines_in_turn(where, slow()):
-                pass
+            assert [line async for line in lines_in_turn(where, slow())]
 
         async with anyio.create_task_group() as group:
             for _ in range(3 * server.AT_ONCE):

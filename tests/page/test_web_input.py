@@ -2,70 +2,42 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from browsing import (
-    GAME,
-    draw,
-    drawn_edges,
-    expect,
-    expect_scores,
-    load,
-    moves,
-    ready,
-    start_game,
-    to_play,
-)
+from browsing import GAME, draw, drawn_edges, expect, hold, load, moves, ready, start_game, to_play
 
 # The top row is a chain of four, opened on its left; the bottom row is an unopened chain of four.
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
 
 
-def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
+def test_one_click_takes_a_chain_up_to_the_choice_and_undo_takes_one_click(open_page):
     page = open_page("review", motion="no-preference")
     load(page, CHAIN)
     to_play(page)
+    draw(page, 13)
+    toast = page.get_by_test_id("toast")
+    expect(toast).to_contain_text("chain")  # shown once, to newcomers
+    page.evaluate("document.querySelector('#toast').textContent = ''")
+    page.get_by_test_id("undo").click()
     page.evaluate(
         """(edges) => edges.forEach((edge) =>
             document.querySelector(`#board-host [data-edge="${edge}"]`)
                 .dispatchEvent(new MouseEvent("click", { bubbles: true })))""",
-        [13, 16],  # the first takes two boxes, the second leaves two
+        [13, 16],  # the first takes two boxes; the second, while they are shown, leaves two
     )
     expect(page.locator('#board-host .drawn[data-edge="16"]')).to_have_count(1)
-    expect_scores(page, 0, 2)
-
-
-def test_one_click_takes_a_chain_up_to_the_choice_and_undo_takes_one_click(open_page):
-    page = open_page("review")
-    load(page, CHAIN)
-    to_play(page)
-    draw(page, 13)
-    expect(page.get_by_test_id("toast")).to_contain_text("chain")  # shown once, to newcomers
-    page.evaluate("document.querySelector('#toast').textContent = ''")
-    page.get_by_test_id("undo").click()
-    draw(page, 13)
-    expect(page.get_by_test_id("toast")).to_be_empty()
+    expect(toast).to_be_empty()
     ready(page)
-    expect_scores(page, 0, 2)
-    after = drawn_edges(page)
-    page.get_by_test_id("undo").click()
-    expect_scores(page, 0, 0)
-    page.get_by_test_id("redo").click()
-    expect_scores(page, 0, 2)
-    assert drawn_edges(page) == after
-    draw(page, 16)  # a second click
-    ready(page)
-    page.get_by_test_id("undo").click()
-    expect_scores(page, 0, 2)
+    for key, boxes in (("u", "2"), ("u", "0"), ("r", "2")):
+        page.keyboard.press(key)
+        expect(page.get_by_test_id("score-1")).to_have_text(boxes)
     page.reload()  # the next visit also knows which edges one click drew
     ready(page)
     page.get_by_test_id("undo").click()
-    expect_scores(page, 0, 0)
+    expect(page.get_by_test_id("score-1")).to_have_text("0")
 
 
-def test_arrow_keys_step_through_a_review(open_page):
-    page = open_page("review")
+def test_arrow_keys_step_through_a_review_and_the_wheel_scrolls(open_page):
+    page = open_page("review", size="low")
     load(page, GAME)
     page.locator("#skip").focus()
     page.keyboard.press("Enter")  # to the board, where the arrows go from edge to edge
@@ -77,27 +49,19 @@ def test_arrow_keys_step_through_a_review(open_page):
     for key, count in (("ArrowLeft", 4), ("ArrowLeft", 3), ("ArrowRight", 4), ("Home", 0)):
         page.keyboard.press(key)
         assert drawn_edges(page) == count
-    page.get_by_test_id("move-2").click()  # also with the focus on a move or the board
+    page.get_by_test_id("move-2").click()  # also with the focus on a move
     page.keyboard.press("ArrowRight")
-    assert drawn_edges(page) == 3
-    page.get_by_test_id("edge-2").click()
-    page.keyboard.press("ArrowLeft")
     assert drawn_edges(page) == 3
     page.get_by_test_id("format").focus()  # but not in a field that uses the arrow keys
     page.keyboard.press("ArrowLeft")
     assert drawn_edges(page) == 3
-
-
-def test_the_wheel_scrolls_every_view_and_steps_through_no_game(open_page):
-    page = open_page("review", size="low")
-    load(page, GAME)
     for view in ("review", "play"):
         page.get_by_test_id(f"nav-{view}").click()
-        page.keyboard.press("Home")
+        page.evaluate("scrollTo(0, 0)")
         page.locator("#board-host .board").hover()
         page.mouse.wheel(0, 60)
         page.wait_for_function("scrollY > 0")
-        assert drawn_edges(page) == 0
+        assert drawn_edges(page) == 3
 
 
 def test_a_finger_that_stays_reads_about_an_edge_and_draws_nothing(open_page):
@@ -117,6 +81,26 @@ def test_a_finger_that_stays_reads_about_an_edge_and_draws_nothing(open_page):
     assert drawn_edges(page) == 0
     page.touchscreen.tap(x, y)
     page.locator('#board-host .drawn[data-edge="4"]').wait_for()
+
+
+def test_a_touch_of_small_boxes_needs_a_second_one_and_an_edge_is_marked_for_later(open_page):
+    page = open_page("play", "phone", has_touch=True)
+    start_game(page, size="9x9")
+    page.get_by_test_id("edge-0").tap()
+    page.locator("#board-host .hint").wait_for(state="attached")
+    page.get_by_test_id("edge-5").tap()  # marks another edge
+    assert page.locator("#board-host .edge.drawn").count() == 0
+    page.get_by_test_id("edge-5").tap()
+    page.locator('#board-host .drawn[data-edge="5"]').wait_for()
+    start_game(page, mode="engine")
+    held = hold(page, "move")
+    page.get_by_test_id("edge-5").tap()
+    page.locator('#board-host .drawn[data-edge="5"]').wait_for()
+    page.get_by_test_id("edge-20").tap(force=True)  # marked before the engine has moved
+    page.locator("#board-host .hint").wait_for(state="attached")
+    held[0].fulfill(json={"edges": [22]})
+    page.locator('#board-host .drawn[data-edge="20"]').wait_for()
+    expect(moves(page)).to_have_count(3)
 
 
 TO_SCREEN = """([x, y]) => {
@@ -142,64 +126,28 @@ def test_a_click_draws_the_edge_that_it_can_mean_alone(open_page, touch):
         page.get_by_test_id("undo").click()
 
 
-KEY = """([key, code, shiftKey]) => document.body.dispatchEvent(
-    new KeyboardEvent("keydown", { key, code, shiftKey, bubbles: true, cancelable: true }))"""
-NEW_GAME = (  # the first is the Cyrillic letter on the N key
-    ("\N{CYRILLIC SMALL LETTER TE}", "KeyN"),
-    ("N", "KeyN"),
-    ("n", "KeyB"),
-    ("Process", "KeyN"),
+KEY = """([key, code]) => document.body.dispatchEvent(
+    new KeyboardEvent("keydown", { key, code, bubbles: true, cancelable: true }))"""
+NEW_GAME = (
+    ("b", "KeyN", False),  # a Latin letter counts, not its key
+    ("n", "KeyB", True),
+    ("\N{CYRILLIC SMALL LETTER TE}", "KeyN", True),  # on the N key
+    ("Process", "KeyN", True),
 )
 
 
-def test_enter_starts_a_new_game_wherever_the_focus_is_and_n_on_every_keyboard(open_page):
+def test_n_on_every_keyboard_and_enter_start_a_new_game(open_page):
     page = open_page("review")
-    for focus in (None, "level-0"):
-        page.get_by_test_id("nav-review").click()
-        load(page, GAME)
-        page.keyboard.press("n")
-        page.get_by_test_id("new-dialog").wait_for()
-        if focus:
-            page.get_by_test_id(focus).focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
-        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
-        expect(moves(page)).to_have_count(0)
-    page.evaluate(KEY, ["b", "KeyN", False])  # a Latin letter counts, not its key
-    page.wait_for_timeout(50)
-    expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
-    for key, code in NEW_GAME:
-        page.evaluate(KEY, [key, code, False])
-        expect(page.get_by_test_id("new-dialog")).to_be_visible()
+    load(page, GAME)
+    dialog = page.get_by_test_id("new-dialog")
+    for key, code, opens in NEW_GAME:
+        page.evaluate(KEY, [key, code])
+        page.wait_for_timeout(50)
+        expect(dialog).to_be_visible(visible=opens)
         page.keyboard.press("Escape")
-        expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
-
-
-PASTE = """([text, selector]) => {
-    const clipboardData = new DataTransfer();
-    clipboardData.setData("text/plain", text);
-    document.querySelector(selector).dispatchEvent(
-        new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
-}"""
-
-
-@pytest.mark.parametrize("view", ["learn", "play"])
-def test_a_position_or_a_link_is_pasted(open_page, view):
-    page = open_page(view)
-    text = json.dumps(GAME)
-    if view == "play":
-        page.get_by_test_id("new-game").click()
-        page.evaluate(PASTE, [text, "[data-testid=rows]"])  # a field keeps pasted text
-        page.wait_for_timeout(100)
-        assert moves(page).count() == 0
-        page.keyboard.press("Escape")
-        to_link = "async (game) => (await import('./record.js')).toFragment(game)"
-        text = f"http://other:8000/#{page.evaluate(to_link, GAME)}"
-    page.evaluate(PASTE, [text, "body"])
-    expect(moves(page)).to_have_count(len(GAME["moves"]))
-    assert page.get_by_test_id("review-panel").is_visible()
-    if view == "play":
-        page.get_by_test_id("move-1").click()
-        draw(page, 3)
-        page.evaluate(PASTE, [text, "body"])  # the link that the address already has
-        expect(moves(page)).to_have_count(len(GAME["moves"]))
+        expect(dialog).to_be_hidden()
+    page.keyboard.press("n")
+    page.get_by_test_id("level-0").focus()
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(moves(page)).to_have_count(0)
