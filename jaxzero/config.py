@@ -5,7 +5,6 @@ its setting; values are checked once, at construction. Counts of games, position
 totals over all devices. `plan` computes the sizes that follow from the settings.
 """
 
-import math
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
@@ -295,7 +294,7 @@ class Config:
     @property
     def replay_ratio(self) -> float:
         """Times each position is sampled for learning, on average."""
-        return self.samples_per_iteration / plan(self).new_positions
+        return self.samples_per_iteration / plan(self).positions
 
     @property
     def samples_per_iteration(self) -> int:
@@ -312,12 +311,6 @@ class Config:
                 raise InputError(f"{name}: {value} is not divisible by {devices} devices")
 
 
-# Late games (`selfplay.late_start_moves`) that a lane has room for. A lane has twice the steps of
-# the longest game of the run, so about four games fit. With `late_start_until` the longest game is
-# a whole game, so about twelve games that start at `late_start_moves` fit.
-GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
-
-
 class Plan(NamedTuple):
     """Sizes of an iteration: those of one device.
 
@@ -331,32 +324,26 @@ class Plan(NamedTuple):
     steps: int  # largest number of decisions of a lane
     decisions: int  # of all lanes; a whole game counts as the shortest, a late one fills its lane
     positions: int  # stored; about the mean number of decisions of a game, times the games
-    new_positions: int  # distinct positions per iteration (late starts may store some twice)
     iterations_kept: int  # in the full replay
 
 
 def plan(config: Config, devices: int = 1) -> Plan:
     """Return the sizes of an iteration on each of `devices` devices."""
     settings, all_games = config.selfplay, config.selfplay.games_per_iteration
-    games = all_games // devices
-    late, falls = settings.late_start_moves > 0, settings.late_start_until > 0
-    before_longest = 0 if falls else settings.late_start_moves  # random moves at the start
-    steps = (longest_game(config) - before_longest) * (2 if late else 1)
-    shortest = max(1, shortest_game(config) - before_longest)
-    if falls:  # three quarters of the mean, rounded, halves down
-        positions = max(1, math.ceil(3 * steps / (4 * GAMES_PER_LANE_FALLING) - 0.5))
-    else:  # half of the late games start later, at a uniformly random ply
-        positions = max(1, 3 * shortest // 4) if late else shortest
-    together = 1 if not late else GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE
+    games, late = all_games // devices, settings.late_start_moves
+    shortest, longest = shortest_game(config), longest_game(config)
+    steps = longest if settings.late_start_until else longest - late
+    # Half of the late games begin later still, so on average they take half of the longest one.
+    together = max(1, round(2 * steps / (longest - late))) if late else 1
     lanes = max(1, games // together)
     decisions = lanes * (steps if late else shortest)
+    positions = max(1, 3 * steps // (4 * together)) if late else shortest
     return Plan(
         games=games,
         lanes=lanes,
         steps=steps,
         decisions=decisions,
         positions=games * positions,
-        new_positions=min(games * positions, decisions),
         iterations_kept=-(-config.replay.capacity // (all_games * positions)),
     )
 

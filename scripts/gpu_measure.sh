@@ -5,24 +5,23 @@ set -u
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3} out=$(realpath -m "${OUT:-runs/measure}")
 mkdir -p "$out"
-# One game per lane from the first move on, so that whole games are measured.
-whole="--config configs/gpu_80gb.yaml --selfplay.late_start_moves 0 --selfplay.late_start_until 0 --selfplay.games_per_iteration 2048"
+preset="--config configs/gpu_80gb.yaml"  # with its late starts
 for turn in 1 2; do
   for tree in . ${OLD:-}; do
     name=$([ "$tree" = . ] && echo new || echo old)
-    ( cd "$tree" && "$python" scripts/benchmark.py $whole "$@" --seconds 20 --rounds 1 --json "$out/$name$turn.json" )
+    ( cd "$tree" && "$python" scripts/benchmark.py $preset "$@" --seconds 20 --rounds 1 --json "$out/$name$turn.json" )
   done
 done
 # The second start compiles nothing: seconds to the end of its first iteration.
 for start in first second; do
   rm -rf "$out/start"
   began=$(date +%s.%N)
-  "$python" scripts/train.py --config configs/gpu_80gb.yaml --minutes 0 --iterations 1 --evaluation.suite none --evaluation.opponents "" \
+  "$python" scripts/train.py $preset --minutes 0 --iterations 1 --evaluation.suite none --evaluation.opponents "" \
     --run_dir "$out/start" "$@" >/dev/null
   echo "$start start: $(echo "$(date +%s.%N) - $began" | bc) s"
 done | tee "$out/starts.txt"
 # The kernels that take most of one iteration.
-"$python" scripts/benchmark.py $whole "$@" --seconds 1 --rounds 1 --trace "$out/trace" >"$out/trace.txt"
+"$python" scripts/benchmark.py $preset "$@" --seconds 1 --rounds 1 --trace "$out/trace" >"$out/trace.txt"
 "$python" - "$out/trace" <<'TABLE' | tee "$out/kernels.txt"
 import collections, gzip, json, pathlib, sys
 events = json.load(gzip.open(next(pathlib.Path(sys.argv[1]).rglob("perfetto_trace.json.gz"))))["traceEvents"]

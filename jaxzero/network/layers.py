@@ -13,6 +13,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 from jaxzero.config import NetworkConfig
@@ -45,11 +46,11 @@ class ConvBlock(nn.Module):
         channels = self.config.channels
         y = Conv3x3(channels, self.form, self.dtype, name="conv_a")(x)
         if self.pooling:
-            bias = nn.Dense(channels, dtype=self.dtype, name="pooled")(pooled(nn.relu(y)))
+            bias = nn.Dense(channels, dtype=self.dtype, name="pooled")(pooled(relu(y)))
             y = y + bias[:, None, None]
         zeros = nn.initializers.zeros
-        y = Conv3x3(channels, self.form, self.dtype, zeros, name="conv_b")(nn.relu(y))
-        return nn.relu(x + y)
+        y = Conv3x3(channels, self.form, self.dtype, zeros, name="conv_b")(relu(y))
+        return relu(x + y)
 
 
 class DenseBlock(nn.Module):
@@ -62,7 +63,7 @@ class DenseBlock(nn.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         dense = partial(nn.Dense, self.channels, dtype=self.dtype)
         y = nn.LayerNorm(dtype=self.dtype, name="norm")(x)
-        y = nn.relu(dense(name="dense_a")(y))
+        y = relu(dense(name="dense_a")(y))
         return x + dense(kernel_init=nn.initializers.zeros, name="dense_b")(y)
 
 
@@ -88,30 +89,72 @@ class AttentionBlock(nn.Module):
         return (tokens + attended).reshape(x.shape)
 
 
+@jax.custom_vjp
+def relu(x: jax.Array) -> jax.Array:
+    """Return the positive part. Its gradient needs the result alone, so learning drops x."""
+    return jnp.maximum(x, 0)
+
+
+def _relu_forward(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    y = relu(x)
+    return y, y
+
+
+def _relu_backward(y: jax.Array, change: jax.Array) -> tuple[jax.Array]:
+    # Without the barrier XLA compares x instead, and stores it.
+    return (jnp.where(jax.lax.optimization_barrier(y) > 0, change, 0),)
+
+
+relu.defvjp(_relu_forward, _relu_backward)
+
+
+@jax.custom_vjp
 def pooled(x: jax.Array) -> jax.Array:
-    """Summarise squares [B, H, W, C] by mean and maximum: [B, 2 C]."""
-    return jnp.concatenate([x.mean(axis=(1, 2)), greatest(x, (1, 2))], axis=-1)
+    """Summarise squares [B, H, W, C] by mean and maximum: [B, 2 C].
 
-
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
-    """Return the maximum over axes; equal maxima share its gradient.
-
-    The gradient of `jnp.max` compares x with its maximum. If a compiler computes x twice with
-    different rounding, nothing equals the maximum, and the gradient is 0 / 0. Here x is computed
-    once.
+    Equal maxima share a gradient. The gradient of `jnp.max` compares x with its maximum. If a
+    compiler computes x twice with different rounding, nothing equals the maximum, and the gradient
+    is 0 / 0. Here x is computed once.
     """
-    return x.max(axis=axes)
+    wide = x.astype(jnp.float32)  # one pass over x gives both
+
+    def both(a: tuple, b: tuple) -> tuple:
+        return a[0] + b[0], jnp.maximum(a[1], b[1])
+
+    total, maximum = jax.lax.reduce(
+        (wide, wide), (np.float32(0), -np.float32(np.inf)), both, (1, 2)
+    )
+    squares = x.shape[1] * x.shape[2]
+    return jnp.concatenate([total / squares, maximum], axis=-1).astype(x.dtype)
 
 
-@greatest.defjvp
-def _greatest_jvp(axes: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple:
-    (x,), (change,) = primals, tangents
+def _pooled_forward(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     x = jax.lax.optimization_barrier(x)
-    maximum = x.max(axis=axes, keepdims=True)
-    is_maximum = (x == maximum).astype(x.dtype)
-    count = jnp.maximum(is_maximum.sum(axis=axes), 1)
-    return maximum.squeeze(axes), (change * is_maximum).sum(axis=axes) / count
+    return pooled(x), x
+
+
+def _pooled_backward(x: jax.Array, change: jax.Array) -> tuple[jax.Array]:
+    of_mean, of_maximum = jnp.split(change[:, None, None], 2, axis=-1)
+    is_maximum = x == x.max(axis=(1, 2), keepdims=True)
+    count = is_maximum.sum(axis=(1, 2), keepdims=True, dtype=x.dtype)
+    squares = x.shape[1] * x.shape[2]
+    return (of_mean / squares + jnp.where(is_maximum, of_maximum / count, 0),)
+
+
+pooled.defvjp(_pooled_forward, _pooled_backward)
+
+
+@jax.custom_vjp
+def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
+    """Add a bias [C] to [B, H, W, C] in the format of x; its gradient is a sum in float32."""
+    return x + bias.astype(x.dtype)[None, None, None]
+
+
+def _bias_backward(_: None, change: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return change, change.sum(axis=(0, 1, 2), dtype=jnp.float32)
+
+
+add_bias.defvjp(lambda x, bias: (add_bias(x, bias), None), _bias_backward)
 
 
 class Conv3x3(nn.Module):
@@ -130,12 +173,12 @@ class Conv3x3(nn.Module):
         kernel = self.param("kernel", self.kernel_init, shape, jnp.float32)
         kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, x.shape[-1] - inputs), (0, 0)))
         bias = self.param("bias", nn.initializers.zeros, (self.channels,), jnp.float32)
-        kernel, bias = kernel.astype(self.dtype), bias.astype(self.dtype)
+        kernel = kernel.astype(self.dtype)
         if self.form == "winograd":
             y = winograd_convolve(x, self._factors(kernel, *x.shape[1:3]))
         else:
             y = _shifted(x, kernel) if self.form == "shifted" else _direct(x, kernel)
-        return y + bias.reshape(1, 1, 1, -1)
+        return add_bias(y, bias)
 
     def _factors(self, kernel: jax.Array, height: int, width: int) -> jax.Array:
         """Return the transformed kernel: a stored one, or a new one, stored if that is allowed."""

@@ -30,8 +30,9 @@ from jaxzero.network.layers import (
     DenseBlock,
     convolution_form,
     pooled,
+    relu,
 )
-from jaxzero.network.parts import SIZES, in_parts, worth_dividing
+from jaxzero.network.parts import in_parts, part_sizes, worth_dividing
 
 Inputs = tuple[jax.Array, ...]  # [B, ...]
 Outputs = tuple[jax.Array, jax.Array]  # [B, A] logits of the edges; [B, C] summary for the heads
@@ -56,7 +57,7 @@ def dense(board: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.
     x = nn.Dense(config.channels, dtype=dtype, name="input")(edges)
     for block in range(config.blocks):
         x = DenseBlock(config.channels, dtype, name=f"block_{block}")(x)
-    x = nn.relu(nn.LayerNorm(dtype=dtype, name="norm")(x))
+    x = relu(nn.LayerNorm(dtype=dtype, name="norm")(x))
     return nn.Dense(board.num_edges, dtype=jnp.float32, name="policy")(x), x
 
 
@@ -74,7 +75,7 @@ def conv(
     x = Conv3x3(config.channels, form, dtype, inputs=used, name="planes")(planes)
     if structure_seen:
         x = x + nn.Dense(config.channels, dtype=dtype, name="counts")(counts)[:, None, None]
-    x = nn.relu(x)
+    x = relu(x)
     for block in range(config.blocks):
         pooling = (block + 1) % POOLING_EVERY == 0
         x = ConvBlock(config, form, dtype, pooling, name=f"block_{block}")(x)
@@ -84,9 +85,9 @@ def conv(
     # Policy and heads see the whole board: parity is not local.
     hidden = nn.Dense(config.channels, dtype=dtype, name="policy_hidden")(x)
     whole = nn.Dense(config.channels, dtype=dtype, name="policy_board")(global_features)
-    hidden = nn.relu(hidden + whole[:, None, None])
+    hidden = relu(hidden + whole[:, None, None])
     policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
-    summary = nn.relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(global_features))
+    summary = relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(global_features))
     return edges_from_planes(board, policy), summary
 
 
@@ -131,6 +132,11 @@ def fast_gpu_dtype() -> str:
     return "float16" if float(capability) >= 7 else "float32"
 
 
+def present_cores() -> int:
+    """Return the cores (streaming multiprocessors) of the GPU here; else those of an H200."""
+    return getattr(jax.devices()[0], "core_count", None) or 132
+
+
 class Network(nn.Module):
     """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool.
 
@@ -140,6 +146,7 @@ class Network(nn.Module):
     board: DotsAndBoxes
     config: NetworkConfig
     platform: str = field(default_factory=present_platform)  # "cpu" or "gpu"
+    cores: int = field(default_factory=present_cores)  # of a GPU
     head_names: tuple[str, ...] | None = None  # those its weights have; None: all that are on
 
     def __post_init__(self):
@@ -163,6 +170,12 @@ class Network(nn.Module):
     @property
     def trunk(self) -> Trunk:
         return TRUNKS[self.config.trunk]
+
+    @property
+    def part_sizes(self) -> tuple[int, ...]:
+        """The sizes of the parts of a batch; a convolution has a row for each square."""
+        rows = (self.board.rows + 1) * (self.board.cols + 1) if self.trunk.convolves else 1
+        return part_sizes(self.platform, self.cores, rows)
 
     @property
     def heads(self) -> dict[str, Head]:
@@ -246,25 +259,29 @@ def evaluate_used(
     def layers(*inputs: jax.Array) -> Logits:
         return network.apply(params, *inputs, method="layers")
 
-    if not worth_dividing(network.platform, len(drawn)):
+    sizes = network.part_sizes
+    if not worth_dividing(network.platform, sizes, len(drawn)):
         return network.apply(params, drawn, structure)
     inputs = network.apply(params, drawn, structure, method="inputs")
-    logits = in_parts(SIZES[network.platform], layers, inputs, used)
+    logits = in_parts(sizes, layers, inputs, used)
     return network.apply(params, drawn, logits, method="predict")
 
 
 def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex.ArrayTree:
     """Return variables that evaluate batches of `batch` positions like `params`, but faster.
 
-    Work that every evaluation would repeat on the weights is done once: matrices and kernels are
-    cast to the format of the activations, and kernels are transformed for Winograd's convolution.
+    Work that every evaluation would repeat on the weights is done once: matrices, kernels and
+    biases are cast to the format of the activations, and kernels are transformed for Winograd's
+    convolution.
     """
     drawn = jnp.zeros((batch, network.board.num_edges), bool)
     _, prepared = network.apply(params, drawn, mutable=[PREPARED])
+    paths, _ = jax.tree.flatten_with_path(params)
+    with_kernel = {path[:-1] for path, _ in paths if path[-1].key == "kernel"}
 
     def cast_one(path: tuple, leaf: jax.Array) -> jax.Array:
         # Normalisations and the last layers act in float32.
-        wide = leaf.ndim < 2 or is_last_layer(path)
+        wide = is_last_layer(path) or (leaf.ndim < 2 and path[:-1] not in with_kernel)
         return leaf if wide else leaf.astype(network.dtype)
 
     cast = jax.tree_util.tree_map_with_path(cast_one, params)

@@ -6,6 +6,7 @@ leaves out values that it does not measure.
 """
 
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -95,17 +96,25 @@ def learning_flops(config: Config, counts: dict[str, float]) -> float:
     return gradients + updates * counts["flops_per_update"]
 
 
-def measure_work(config: Config, devices: list[jax.Device]) -> Work:
-    """Count the operations that a run needs, and measure how fast its devices multiply."""
-    network = Network(config.game.board, config.network)
-    product = matmul_part(network)
+def measure_work(config: Config, devices: list[jax.Device]) -> Callable[[], Work]:
+    """Measure how fast the devices of a run multiply; return what counts its operations.
+
+    Call this before anything else runs on them, such as the search of XLA for the fastest kernels.
+    """
+    product = matmul_part(Network(config.game.board, config.network))
     (seconds,) = seconds_per_call(product.call)
+    return partial(count_work, config, len(devices) * product.items / seconds)
+
+
+def count_work(config: Config, peak: float) -> Work:
+    """Count the operations that a run needs on devices with this `peak` in FLOP/s."""
+    network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
     counts = count_flops(config, learner)
     return Work(
         per_evaluation=counts["flops_per_evaluation"],
         per_iteration=learning_flops(config, counts),
-        peak=len(devices) * product.items / seconds,
+        peak=peak,
     )
 
 

@@ -21,7 +21,6 @@ from jaxzero.game.structure import Structure
 from jaxzero.heads import heads_of
 from jaxzero.host.progress import working
 from jaxzero.network.network import Network, inference_copy
-from jaxzero.network.parts import SIZES
 from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.devices import local_copy, replicate
 from jaxzero.training.learner import Learner, learn, schedule_of
@@ -156,7 +155,7 @@ def network_part(work: Workload, repeats: int) -> Part:
     network, settings, batch = work.network, work.config.search, work.games
     if network.platform != "cpu" and settings.nodes == "quiet":
         width = min(settings.max_considered_actions, settings.simulations)
-        batch = min(batch * width, max(SIZES[network.platform].sizes))
+        batch = min(batch * width, max(network.part_sizes))
 
     def evaluate(
         prepared: chex.ArrayTree, structure: Structure | None, drawn: jax.Array

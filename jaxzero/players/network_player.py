@@ -28,8 +28,9 @@ from jaxzero.search.rounds import Rounds, padded_rounds
 from jaxzero.search.search import game_of, network_evaluator, search
 
 BATCHES = (1, 16, 512)  # positions of a program
-# Without search every position of a batch is evaluated, so fewer positions take smaller batches.
-MIN_OF_LARGE = {True: 17, False: 129}  # positions that take the largest batch, by searches or not
+# Positions that take the largest batch, by searches or not. A search evaluates only what is used,
+# and matches of 32 games (16 decide at once) then share the program of the suites.
+MIN_OF_LARGE = {True: 16, False: 129}
 # Simulations that a program has room for, at least: a few MiB, and no extra time.
 MIN_ROOM = {1: 4096, 16: 64, 512: 64}
 BYTES_PER_EDGE = 4 * 4  # of a node: child, logit, visits, Q-value

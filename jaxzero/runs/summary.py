@@ -53,8 +53,14 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
         f"{sizes.iterations_kept} iterations; "
         f"replay ratio {config.replay_ratio:.2f} "
         f"({config.learner.updates_per_iteration} updates of {config.learner.batch_size} for "
-        f"{sizes.new_positions:,} new positions)"
+        f"{sizes.positions:,} new positions)"
     )
+    lanes, count = plan(config, len(devices)).lanes, len(devices)
+    if network.platform == "gpu" and count > 1 and 8 * lanes < max(network.part_sizes):
+        print(
+            f"warning       {lanes} games at once leave each GPU partly idle: multiply "
+            f"selfplay.games_per_iteration, learner.batch_size and replay.capacity by {count}"
+        )
     print(
         f"run           {length}, {config.selfplay.games_per_iteration} games an "
         f"iteration, {config.search.simulations} simulations a move",

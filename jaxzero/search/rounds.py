@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.network.parts import SIZES, Sizes, in_parts
+from jaxzero.network.parts import CPU_SIZES, in_parts
 from jaxzero.search.interface import NO_ACTION, Expand, Expanded, Model, SearchResult
 from jaxzero.search.tree import (
     ROOT_INDEX,
@@ -108,7 +108,7 @@ def grow_trees(
         used = (valid | (number == 0)) & (slots < round_visits[:, number][:, None])
         simulations = simulate(tree, actions, used)
         tree = expand(expand_nodes, model.outcome, tree, simulations, first_new[number])
-        part = CPU_BATCH if on_cpu and used.size > max(SIZES["cpu"].sizes) else None
+        part = CPU_BATCH if on_cpu and used.size > max(CPU_SIZES) else None
         return backward(
             qtransform, model.outcome, tree, simulations, first_new[number], max_depth, part
         )
@@ -203,12 +203,12 @@ def expand_in_parts(
     The leaves belong to `games` games. Few leaves are expanded together; the network then skips the
     unused ones.
     """
-    if len(actions) <= max(SIZES["cpu"].sizes):
+    if len(actions) <= max(CPU_SIZES):
         return expand_nodes(embeddings, actions, used)
     # Most games visit equally many actions in a round, so dividing the games evenly gives full
     # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
     size = max(-(-games // -(-games // CPU_BATCH)), MIN_CPU_BATCH)
-    return in_parts(Sizes((size,), above=()), expand_nodes, (embeddings, actions, used), used)
+    return in_parts((size,), expand_nodes, (embeddings, actions, used), used)
 
 
 def rounds_of(settings: SearchConfig) -> Rounds:

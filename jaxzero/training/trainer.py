@@ -47,8 +47,8 @@ class Evaluator(Protocol):
 
 # Callback with the iteration's metrics; return True to stop.
 OnIteration = Callable[[dict[str, float]], Any]
-# Counts the work of a run and measures its devices, as `performance.report.measure_work`.
-MeasureWork = Callable[[Config, list[jax.Device]], Work]
+# Measures the devices of a run, as `performance.report.measure_work`; its result counts the work.
+MeasureWork = Callable[[Config, list[jax.Device]], Callable[[], Work]]
 
 
 class TrainResult(NamedTuple):
@@ -145,12 +145,15 @@ def begin_work(
     network: Network,
     devices: list[jax.Device],
 ) -> Programs | None:
-    """Begin to count the work of a run on a GPU, which is idle until the program is compiled."""
+    """Measure a GPU, which is idle until the program is compiled; begin to count its work."""
     if measure_work is None or network.platform == "cpu":
         return None
-    work = Programs(network.board, ("work", config), partial(measure_work, config, devices))
-    work.begin()
-    return work
+    with suppress(RuntimeError):  # a report does not end a run
+        count = measure_work(config, devices)
+        work = Programs(network.board, ("work", config), count)
+        work.begin()
+        return work
+    return None
 
 
 def begin_evaluations(

@@ -17,7 +17,7 @@ from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.heads import HEADS
-from jaxzero.network.layers import Conv3x3, convolution_form, greatest
+from jaxzero.network.layers import Conv3x3, add_bias, convolution_form, pooled, relu
 from jaxzero.network.network import (
     IMPOSSIBLE,
     Network,
@@ -211,13 +211,30 @@ def test_searches_value_a_position_by_its_share_of_the_boxes():
     assert float(jnp.abs(evaluation.value).max()) > 0.01
 
 
-def test_the_gradient_of_a_maximum_is_shared_and_finite():
-    x = np.random.default_rng(0).integers(0, 3, (4, 5, 6)).astype(np.float32)
-    weights = (1 + np.arange(24.0)).reshape(4, 6).astype(np.float32)
-    slopes = [
-        jax.grad(lambda x, of=of: (weights * of(x)).sum())
-        for of in (lambda x: greatest(x, (1,)), lambda x: x.max(axis=1))
-    ]
-    np.testing.assert_array_equal(slopes[0](x), slopes[1](x))
-    x[0, :, 0] = np.nan  # equals nothing, like a maximum that is rounded in two ways
+def test_a_summary_has_mean_and_maximum_and_a_finite_gradient():
+    x = np.random.default_rng(0).integers(0, 3, (4, 2, 3, 6)).astype(np.float32)
+    weights = (1 + np.arange(48.0)).reshape(4, 12).astype(np.float32)
+    forms = pooled, lambda x: jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], axis=-1)
+    np.testing.assert_allclose(forms[0](x), forms[1](x), rtol=1e-6)
+    slopes = [jax.grad(lambda x, of=of: (weights * of(x)).sum()) for of in forms]
+    np.testing.assert_allclose(slopes[0](x), slopes[1](x), rtol=1e-6)
+    x[0, :, :, 0] = np.nan  # equals nothing, like a maximum that is rounded in two ways
     assert np.isfinite(slopes[0](x)).all() and np.isnan(slopes[1](x)).any()
+
+
+def test_gradients_of_layers_are_those_of_jax():
+    """In bfloat16; the gradient of the bias is a sum in float32."""
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.normal(size=(64, 6, 6, 8)), jnp.bfloat16)
+    bias = jnp.asarray(rng.normal(size=8), jnp.float32)
+    weights = jnp.arange(8, dtype=jnp.bfloat16)[None, None, None]
+
+    def ours(x, bias):
+        return jnp.sum(relu(add_bias(x, bias)) * weights)
+
+    def of_jax(x, bias):
+        return jnp.sum(jax.nn.relu(x + bias.astype(x.dtype)[None, None, None]) * weights)
+
+    slope, of_bias = jax.grad(ours, argnums=(0, 1))(x, bias)
+    np.testing.assert_array_equal(slope, jax.grad(of_jax)(x, bias))
+    np.testing.assert_array_equal(of_bias, slope.astype(jnp.float32).sum((0, 1, 2)))

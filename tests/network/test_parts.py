@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.network.parts import Sizes, in_parts
+from jaxzero.network.parts import in_parts, part_sizes
 
 # number of used places of 16: sizes of the parts that compute them
 PARTS = {0: [], 1: [1], 2: [2], 3: [4], 5: [8], 8: [8], 9: [8, 1], 11: [8, 4], 16: [8, 8]}
@@ -20,8 +20,7 @@ def test_what_is_used_is_computed_in_the_smallest_part_that_takes_it():
         jax.debug.callback(lambda count: sizes.append(int(count)), len(numbers))
         return numbers**2, jnp.stack([numbers, -numbers], axis=-1)
 
-    smallest = Sizes((1, 2, 4, 8), above=(1, 2, 4))
-    run = jax.jit(lambda numbers, used: in_parts(smallest, square, (numbers,), used))
+    run = jax.jit(lambda numbers, used: in_parts((1, 2, 4, 8), square, (numbers,), used))
     numbers, rng = np.arange(16) + 3, np.random.default_rng(0)
     for count, parts in PARTS.items():
         used = np.zeros(16, bool)
@@ -37,6 +36,12 @@ def test_what_is_used_is_computed_in_the_smallest_part_that_takes_it():
 @pytest.mark.parametrize("size", [5, 20])
 def test_one_size_takes_all_in_order(size):
     used = np.arange(16) % 2 == 1
-    alone = Sizes((size,), above=())
-    (found,) = jax.jit(lambda x: in_parts(alone, lambda x: (x + 1,), (x,), used))(np.arange(16))
+    (found,) = jax.jit(lambda x: in_parts((size,), lambda x: (x + 1,), (x,), used))(np.arange(16))
     np.testing.assert_array_equal(found[used], np.arange(16)[used] + 1)
+
+
+@pytest.mark.parametrize("cores", [24, 132])
+def test_a_part_fills_the_cores_of_a_gpu(cores):
+    for size in part_sizes("gpu", cores, rows=36):
+        tiles = size * 36 / 128
+        assert 0.97 < tiles / cores / round(tiles / cores) <= 1

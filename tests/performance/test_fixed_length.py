@@ -16,7 +16,7 @@ from jaxzero.cli import load_config
 from jaxzero.config import Config, SearchConfig, plan
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import TRUNKS, Network, inference_copy
-from jaxzero.network.parts import LOOP, SIZES, Sizes
+from jaxzero.network.parts import LOOP
 from jaxzero.performance.timing import random_positions
 from jaxzero.search.interface import Evaluation, PositionEvaluator
 from jaxzero.search.rounds import halving, rounds_of
@@ -79,7 +79,7 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
 
 
 def unknown_loops(program) -> list[str]:
-    """Return the name stacks of all loops of unknown length but the one over parts.
+    """Return the name stacks of all loops of unknown length but those over parts.
 
     The host reads its condition in some 20 us; a part is at least half a millisecond of work.
     """
@@ -100,20 +100,19 @@ def test_no_loop_of_unknown_length(case):
     assert unknown_loops(jax.make_jaxpr(program)(*inputs)) == []
 
 
-def test_a_gpu_evaluates_the_used_nodes_in_parts_and_waits_for_nothing_else(monkeypatch):
-    monkeypatch.setitem(SIZES, "gpu", Sizes((2, 4), above=(3,)))
+def test_a_gpu_evaluates_the_used_nodes_in_parts_and_waits_for_nothing_else():
     settings = load_config("configs/gpu_8gb.yaml", *SMALL, "--network.blocks=1")
-    network = Network(settings.game.board, settings.network, "gpu")
+    network = Network(settings.game.board, settings.network, "gpu", cores=1)
     program, inputs = part_program(settings, network, "search")
     traced = jax.make_jaxpr(program)(*inputs)
     loops = [one for one, _ in equations(traced.jaxpr) if one.primitive.name == "while"]
-    assert len(loops) == 1 and unknown_loops(traced) == []
+    assert len(loops) == len(network.part_sizes) and unknown_loops(traced) == []
     convolved = {
         one.outvars[0].aval.shape[0]
         for one, _ in equations(traced.jaxpr)
         if one.primitive.name == "conv_general_dilated"
     }
-    assert convolved == {2, 4}
+    assert convolved == set(network.part_sizes)
 
 
 def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():

@@ -9,6 +9,7 @@ from compiled import tiny_agent
 
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.host import background
+from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Agent
 from jaxzero.players import expert, network_player
 from jaxzero.players.network_player import (
@@ -69,6 +70,21 @@ def test_weights_and_temperature_are_data_of_a_program(simulations, agent, trace
         choice = make_player(name, BOARD, other).decide(keys, states)
         values.append(choice.value[0])
     assert values[0] == values[2] != values[1] and len(traced) == 1
+
+
+def test_a_match_of_32_games_takes_the_program_of_the_suites(agent, monkeypatch):
+    sizes = []
+
+    def first_free(_function, agent, drawn, _noise, _rounds):
+        sizes.append(len(drawn))
+        zeros, edge = np.zeros(len(drawn)), np.argmin(drawn, axis=1)
+        return Answer(edge, zeros, edge, zeros, drawn, drawn, drawn)
+
+    monkeypatch.setattr(network_player, "call", first_free)
+    player = make_player("search:16", BOARD, agent)
+    play_match(BOARD, player, make_player("random", BOARD), 32, 2, seed=0)
+    choose_edges(agent, np.zeros((100, BOARD.num_edges), bool), 16)
+    assert set(sizes) == {BATCHES[2]}
 
 
 def test_weights_may_lie_on_any_device(agent):

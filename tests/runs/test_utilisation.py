@@ -10,7 +10,7 @@ from jaxzero.cli import load_config
 from jaxzero.host.background import Programs
 from jaxzero.network.network import Network
 from jaxzero.performance.report import measure_work
-from jaxzero.runs.summary import Work
+from jaxzero.runs.summary import Work, print_header
 from jaxzero.runs.warnings import Warnings
 from jaxzero.training.devices import replicate
 from jaxzero.training.run_state import start_run
@@ -55,7 +55,16 @@ def test_a_gpu_reports_its_utilisation_and_compiles_evaluations_while_it_trains(
 def test_the_work_of_a_run_is_counted_and_its_devices_are_measured(monkeypatch):
     monkeypatch.setattr("jaxzero.performance.timing.MATMUL_SIZES", (64, 64))
     config = load_config("configs/tiny.yaml", *ITERATION)
-    work = measure_work(config, jax.devices()[:2])
+    work = measure_work(config, jax.devices()[:2])()
     # A sample is at least an evaluation and its gradient.
     least = 2 * config.samples_per_iteration * work.per_evaluation
     assert work.peak > 0 and work.per_iteration > least > 0
+
+
+@pytest.mark.parametrize(("games", "warned"), [(24576, True), (2 * 24576, False)])
+def test_a_run_says_when_each_of_several_gpus_gets_too_few_games(games, warned, capsys):
+    options = (f"--selfplay.games_per_iteration={games}",)
+    config = load_config("configs/gpu_80gb.yaml", *options)
+    network = Network(config.game.board, config.network, "gpu", cores=132)
+    print_header(config, jax.devices()[:1] * 4, network)
+    assert ("games_per_iteration" in capsys.readouterr().out) == warned

@@ -7,6 +7,7 @@ one after the other in each lane, at the start and at the end of a run.
 from __future__ import annotations
 
 from functools import cache, partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +88,7 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(form):
         np.testing.assert_array_equal(bins[where], np.where(known, margin + BOARD.num_boxes, -1))
         calm += not random.any()
     assert (declined > 0) == (form != "plain")
-    assert calm > 1
+    assert calm > 0
     for name, share in (("wins", results > 0), ("margin", results)):
         assert metrics[f"selfplay/first_{name}"] == pytest.approx(share[begun].mean(), abs=1e-5)
 
@@ -160,22 +161,21 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     assert drawn.min() >= ply and drawn.max() > 12
     assert decisions.played.shape == (plan(config).steps, plan(config).lanes)
     assert decisions.played.mean() > 0.85
-    assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
+    games = max(len(np.unique(lane)) for lane in decisions.game.T)
+    assert games >= {"late": 3, "fallen": 2}[form]
     # The queue leaves out only the shortest games.
     assert (np.diff(longest) <= 0).all() and (lengths <= longest).all()
     left_out = lengths == 0
     assert left_out.sum() == 0 or longest[left_out].max() <= np.median(longest)
 
 
-def test_a_decision_that_is_stored_twice_is_one_new_position():
-    """A lane plays 4 games in 2 x 12 decisions, and 7 positions per game are stored."""
-    late = ("--search.nodes=quiet", "--selfplay.late_start_moves=5")
-    config = load_config(*SMALL, *late)
-    assert sizes_of(config, 1).positions == 7
-    assert plan(config).new_positions == plan(config).lanes * 24 == 16 * 24
+@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_lanes_have_room_for_the_positions_that_are_stored(path):
+    config = load_config(path)
+    sizes = plan(config)
+    assert 0.6 * sizes.decisions <= sizes.positions <= sizes.decisions
     samples = config.learner.batch_size * config.learner.updates_per_iteration
-    assert config.replay_ratio == samples / plan(config).new_positions
-    assert config.replay_ratio > samples / plan(config).positions
+    assert config.replay_ratio == samples / sizes.positions
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.6, 0.999])
