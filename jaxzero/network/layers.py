@@ -128,14 +128,17 @@ def pooled(x: jax.Array) -> jax.Array:
     return jnp.concatenate([total / squares, maximum], axis=-1).astype(x.dtype)
 
 
-def _pooled_forward(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _pooled_forward(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     x = jax.lax.optimization_barrier(x)
-    return pooled(x), x
+    summary = pooled(x)
+    return summary, (x, summary)
 
 
-def _pooled_backward(x: jax.Array, change: jax.Array) -> tuple[jax.Array]:
+def _pooled_backward(kept: tuple[jax.Array, jax.Array], change: jax.Array) -> tuple[jax.Array]:
+    x, summary = kept
+    _, maximum = jnp.split(summary[:, None, None], 2, axis=-1)
     of_mean, of_maximum = jnp.split(change[:, None, None], 2, axis=-1)
-    is_maximum = x == x.max(axis=(1, 2), keepdims=True)
+    is_maximum = x == maximum
     count = is_maximum.sum(axis=(1, 2), keepdims=True, dtype=x.dtype)
     squares = x.shape[1] * x.shape[2]
     return (of_mean / squares + jnp.where(is_maximum, of_maximum / count, 0),)

@@ -55,7 +55,8 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
         f"({config.learner.updates_per_iteration} updates of {config.learner.batch_size} for "
         f"{sizes.positions:,} new positions)"
     )
-    lanes, count = plan(config, len(devices)).lanes, len(devices)
+    count = len(devices)
+    lanes = plan(config, count).lanes
     if network.platform == "gpu" and count > 1 and 8 * lanes < max(network.part_sizes):
         print(
             f"warning       {lanes} games at once leave each GPU partly idle: multiply "

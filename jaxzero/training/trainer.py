@@ -149,8 +149,7 @@ def begin_work(
     if measure_work is None or network.platform == "cpu":
         return None
     with suppress(RuntimeError):  # a report does not end a run
-        count = measure_work(config, devices)
-        work = Programs(network.board, ("work", config), count)
+        work = Programs(network.board, ("work", config), measure_work(config, devices))
         work.begin()
         return work
     return None
