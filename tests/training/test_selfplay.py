@@ -31,7 +31,7 @@ from jaxzero.config import longest_game, plan
 from jaxzero.game.quiet import fold, max_decisions, min_decisions
 from jaxzero.training.targets import resample, sampling_weights
 
-GAMES, KEY = {"plain": 24, "whole": 24, "late": 96}, jax.random.key(5)
+GAMES, KEY = {"plain": 24, "whole": 24, "late": 144}, jax.random.key(5)
 SMALL = ("configs/tiny.yaml", "--game.rows=3", "--game.cols=3", "--search.simulations=4")
 CONFIGS = {
     "plain": load_config(*SMALL, "--search.nodes=all", "--selfplay.random_opening_moves=3"),
@@ -42,7 +42,7 @@ CONFIGS = {
     "late": load_config(
         *(*SMALL, "--search.nodes=quiet", "--selfplay.late_start_moves=10"),
         *("--selfplay.late_start_until=0.5", "--selfplay.random_opening_moves=2"),
-        *("--selfplay.random_move_fraction=1", "--selfplay.games_per_iteration=96"),
+        *("--selfplay.random_move_fraction=1", "--selfplay.games_per_iteration=144"),
     ),
 }
 # `fallen` is `late` at the end of the run, when games start at the first move.
@@ -88,7 +88,7 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(form):
         np.testing.assert_array_equal(bins[where], np.where(known, margin + BOARD.num_boxes, -1))
         calm += not random.any()
     assert (declined > 0) == (form != "plain")
-    assert calm > 0
+    assert calm > 1
     for name, share in (("wins", results > 0), ("margin", results)):
         assert metrics[f"selfplay/first_{name}"] == pytest.approx(share[begun].mean(), abs=1e-5)
 
@@ -152,7 +152,7 @@ def test_games_are_as_long_as_settings_say(form):
 def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     decisions, longest = played(form).decisions, played(form).longest
     config, ply = CONFIGS["late"], {"late": 10, "fallen": 0}[form]
-    lengths = np.bincount(decisions.game[decisions.played], minlength=96)
+    lengths = np.bincount(decisions.game[decisions.played], minlength=144)
     assert lengths.max() <= max_decisions(BOARD) - ply
     # Half of the games on the whole board begin at the ply.
     assert (lengths[lengths > 0] >= min_decisions(BOARD) - ply).mean() >= 0.2
