@@ -208,13 +208,13 @@ class EvaluationConfig:
     """Matches and solved positions that measure the network, during training and after it."""
 
     evaluate_every: CountOrZero = 10
-    """Iterations between evaluations; 0: only at the end."""
+    """Iterations between evaluations of the network without search; 0: only at the end."""
     games: Count = 128
     """Games per match during training, even: each opening is played twice with swapped seats."""
     final_games: Count = 512
-    """Games per match at the end of the run, even."""
+    """Games per match at the end of the run, even. As many as `games` compile no new program."""
     simulations: SizeOrZero = 64
-    """Simulations per move of the network in evaluations; 0: the policy without search."""
+    """Simulations per move of the network at the end of the run; 0: the policy without search."""
     random_opening_moves: SizeOrZero = 4
     """Each pair of games begins with 0 to this many random edges; here captures count too."""
     opponents: str = "random,greedy"

@@ -135,13 +135,12 @@ def play_match(
     games: int,
     opening_plies: int,
     seed: int,
-    at_once: int = 0,
 ) -> MatchResult:
     """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
-    An opening has 0 to `opening_plies` uniformly random moves. `at_once` games advance together (0:
-    as many as possible). The result does not depend on it, except that the table of `perfect`
-    outlives a game and can help where its solver runs out of nodes.
+    An opening has 0 to `opening_plies` uniformly random moves. Up to `MAX_AT_ONCE` games advance
+    together. The result does not depend on how many do, except that the table of `perfect` outlives
+    a game and can help where its solver runs out of nodes.
     Raises: InputError for an odd number of games or none, for a player of another board, and for
     an illegal edge.
     """
@@ -154,10 +153,9 @@ def play_match(
     openings = draw_openings(board, games // 2, opening_plies, seed)
     positions = after_openings(board, openings)
     play_key = jax.random.key(seed)
-    at_once = min(at_once or games, MAX_AT_ONCE)
     parts = [
         play_games(board, players, positions, play_key, np.arange(begin, end))
-        for begin, end in pairwise((*range(0, games, at_once), games))
+        for begin, end in pairwise((*range(0, games, MAX_AT_ONCE), games))
     ]
     margins, moves = (np.concatenate(x) for x in zip(*parts, strict=True))
     seats = np.arange(games) % 2

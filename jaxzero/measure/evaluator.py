@@ -6,12 +6,15 @@ from functools import cached_property
 from typing import Any
 
 import chex
+import jax
+import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.game import State
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import MatchResult, play_match
-from jaxzero.measure.scoring import format_scores, player_answers, score
+from jaxzero.measure.scoring import BATCH, format_scores, player_answers, score
 from jaxzero.measure.suite import Suite, check_suite, choose_suite
 from jaxzero.network.network import Agent, Network
 from jaxzero.players.kinds import name_shown, uses_network
@@ -49,19 +52,32 @@ class Evaluator:
         except InputError as error:
             raise InputError(f"evaluation.{error}") from error
 
+    def compile(self, params: chex.ArrayTree) -> None:
+        """Compile all programs that measure such weights."""
+        self.evaluate(params)
+        sizes = set()  # of the batches that are searched
+        if self._opponents:  # half of the games of a match decide at once
+            sizes.add(min(self._settings.final_games // 2, BATCH))
+        if self._suite is not None:
+            sizes.add(BATCH)
+        for size in sizes:
+            finished = np.ones((size, self._board.num_edges), bool)  # searched in no time
+            zeros, keys = np.zeros(size, np.int32), jax.random.split(jax.random.key(0), size)
+            self._player(self._name, params).decide(keys, State(finished, zeros, zeros))
+
     def evaluate(self, params: chex.ArrayTree) -> dict[str, float]:
-        """Return metrics of weights during the run."""
+        """Return metrics of weights during the run, without search: it takes no time."""
         began = time.perf_counter()
-        results = self.play(params, self._settings.games)
-        metrics = as_metrics(results, self.score(params))
+        results = self.play("policy", params, self._settings.games)
+        metrics = as_metrics(results, self.score(["policy"], params))
         return metrics | {"evaluation/seconds": time.perf_counter() - began}
 
     def final(self, params: chex.ArrayTree) -> dict[str, Any]:
         """Measure weights at the end of a run; print the results and return them as JSON."""
-        results = self.play(params, self._settings.final_games)
+        results = self.play(self._name, params, self._settings.final_games)
         for opponent, result in results.items():
             print(f"{self._name} against {opponent:<12} {result}")
-        scores = self.score(params)
+        scores = self.score(["policy", self._name], params)
         if scores:
             print(format_scores({name: {"all": parts["all"]} for name, parts in scores.items()}))
         return {
@@ -75,17 +91,27 @@ class Evaluator:
         with working("reading the suite of solved positions"):
             return choose_suite(self._settings.suite, self._board)
 
-    def play(self, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
-        """Play a match of `games` games against every opponent."""
-        player = self._player(self._name, params)
-        return {opponent.name: self._match(player, opponent, games) for opponent in self._opponents}
+    def play(self, name: str, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
+        """Play a match of `games` games as player `name` against every opponent."""
+        player, results = self._player(name, params), {}
+        for opponent in self._opponents:
+            with working(f"playing {games} games against {opponent.name}"):
+                results[opponent.name] = play_match(
+                    self._board,
+                    player,
+                    opponent,
+                    games,
+                    self._settings.random_opening_moves,
+                    self._config.seed,
+                )
+        return results
 
-    def score(self, params: chex.ArrayTree) -> dict[str, dict]:
-        """Return the scores on the suite for policy and search; empty without a suite."""
+    def score(self, names: list[str], params: chex.ArrayTree) -> dict[str, dict]:
+        """Return the scores of players `names` on the suite; empty without a suite."""
         if self._suite is None:
             return {}
         scores = {}
-        for name in dict.fromkeys(("policy", self._name)):
+        for name in dict.fromkeys(names):
             with working(f"scoring {name} on solved positions"):
                 answers = player_answers(self._suite, self._player(name, params))
                 scores[name] = score(self._suite, answers)
@@ -94,20 +120,6 @@ class Evaluator:
     def _player(self, name: str, params: chex.ArrayTree) -> Player:
         """Return a player with these weights; all of them share one program."""
         return make_player(name, self._board, Agent(self._network, params, self._config.search))
-
-    def _match(self, first: Player, second: Player, games: int) -> MatchResult:
-        # As many games at once as during training: the final match needs no more memory, and no
-        # new program if `games` divides `final_games`.
-        with working(f"playing {games} games against {second.name}"):
-            return play_match(
-                self._board,
-                first,
-                second,
-                games,
-                self._settings.random_opening_moves,
-                self._config.seed,
-                at_once=self._settings.games,
-            )
 
 
 def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 import chex
 import jax
+import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.errors import RunError
 from jaxzero.host.background import Programs
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.progress import working
-from jaxzero.network.network import Agent, Network
+from jaxzero.network.network import Agent, Network, init_params
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.run_dir import resume_command
 from jaxzero.runs.summary import Work, headline, print_header, time_left, write_summary
@@ -37,6 +38,9 @@ class Evaluator(Protocol):
 
     def prepare(self) -> None:
         """Check the settings of evaluations before anything is compiled. Raises: InputError."""
+
+    def compile(self, params: chex.ArrayTree) -> None:
+        """Compile all programs that measure such weights."""
 
     def evaluate(self, params: chex.ArrayTree) -> dict[str, float]:
         """Return metrics of weights during the run."""
@@ -84,13 +88,17 @@ def train(
         devices, network = prepare(config, evaluator, run.verbose)
         initial = fitting(network, initial or run.noted_initial_weights())
         work = begin_work(measure_work, config, network, devices)
+        evaluations = Programs(
+            network.board, id(evaluator), partial(compile_evaluations, evaluator, network, devices)
+        )
+        begin_evaluations(config, evaluations, network.platform == "cpu")
         program = compile_iteration(config, network, devices)
         # Signals ask the run to stop from here until the last checkpoint is written.
         with stop.on_signals(), run.open(config, initial), ends_together(hint):
             state = first = run.restore(config, network, devices, initial)
             if run.verbose:
                 print(f"memory        {program.memory}", flush=True)
-            evaluate = begin_evaluations(config, evaluator, network, state)
+            begin_evaluations(config, evaluations)
             warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
             gather([0.0])  # compiling ends at different times; collectives must start together
             done, unsaved = state.progress(config) == 1, False
@@ -99,7 +107,7 @@ def train(
                     state, metrics = run_iteration(config, program.compiled, run_key, state)
                 metrics |= measured(devices, work, metrics)
                 if is_due(config.evaluation.evaluate_every, state):
-                    metrics |= evaluate(local_copy(state.learner.params))
+                    metrics |= evaluator.evaluate(local_copy(state.learner.params))
                 state, done = agree(config, state, stop)
                 history.append({"iteration": state.iteration, **metrics})
                 run.log(history[-1], report_line(config, state, history[-1], warnings))
@@ -155,21 +163,22 @@ def begin_work(
     return None
 
 
-def begin_evaluations(
-    config: Config, evaluator: Evaluator, network: Network, state: RunState
-) -> Callable[[chex.ArrayTree], dict[str, float]]:
-    """Return the evaluation of weights. Its programs compile while a GPU trains."""
-    if not config.evaluation.evaluate_every or network.platform == "cpu":
-        return evaluator.evaluate
-    weights = local_copy(state.learner.params)
-    ahead = Programs(network.board, id(evaluator), partial(evaluator.evaluate, weights))
-    ahead.begin()
+def begin_evaluations(config: Config, evaluations: Programs, now: bool = True) -> None:
+    """Compile the programs of evaluations in a thread, unless they compile already.
 
-    def evaluate(params: chex.ArrayTree) -> dict[str, float]:
-        ahead.get()
-        return evaluator.evaluate(params)
+    On a CPU they begin before the program of an iteration, because XLA leaves a core idle. On a GPU
+    they begin after it: XLA times its candidates there.
+    """
+    every = config.evaluation.evaluate_every
+    if now and every and not 0 < config.iterations < every:
+        evaluations.begin()
 
-    return evaluate
+
+def compile_evaluations(evaluator: Evaluator, network: Network, devices: list[jax.Device]) -> None:
+    """Compile the programs of evaluations. Only the shapes of the weights matter."""
+    shapes = jax.eval_shape(partial(init_params, network), jax.random.key(0))
+    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+    evaluator.compile(jax.device_put(zeros, own_devices(devices)[0]))
 
 
 def run_iteration(

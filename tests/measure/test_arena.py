@@ -60,9 +60,10 @@ def test_odd_numbers_of_games_and_players_of_another_board_are_named():
             play_match(BOARD, *players, 2, 0, 0)
 
 
-def test_the_moves_of_a_match_give_its_result():
+def test_the_moves_of_a_match_give_its_result(monkeypatch):
     """The number of parallel games does not matter. Moves include openings, even whole games."""
-    result = play_match(BOARD, GREEDY, RANDOM, 24, 20, 3, at_once=8)
+    result = play_match(BOARD, GREEDY, RANDOM, 24, 20, 3)
+    monkeypatch.setattr("jaxzero.measure.arena.MAX_AT_ONCE", 8)
     assert result == play_match(BOARD, GREEDY, RANDOM, 24, 20, 3)
     openings, margins = draw_openings(BOARD, 12, 20, 3), []
     for number, game in enumerate(result.moves.tolist()):

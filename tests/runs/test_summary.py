@@ -39,7 +39,7 @@ def test_wrong_moves_are_those_of_decisive_positions_wherever_a_run_shows_them(
     scores = {"policy": score(suite, Answers(np.array([1, 1, 0, 0]), np.zeros(4)))}
     evaluator = Evaluator(load_config("configs/tiny.yaml", "--evaluation.opponents="))
     evaluator.prepare()
-    monkeypatch.setattr(evaluator, "score", lambda _: scores)
+    monkeypatch.setattr(evaluator, "score", lambda *_: scores)
     evaluator.final({})
     assert "33.3%" in capsys.readouterr().out
     metrics = evaluator.evaluate({})

@@ -162,7 +162,8 @@ def test_tiny_learns(tmp_path):
     network = Network(TINY.game.board, TINY.network)
     first, evaluator = init_learner(network, TINY).params, Evaluator(TINY)
     evaluator.prepare()
-    before, untrained = evaluator.play(first, 64)["random"], evaluator.score(first)
+    before = evaluator.play("policy", first, 64)["random"]
+    untrained = evaluator.score(["policy"], first)
     assert trainer_module.train(TINY, tmp_path / "tiny", evaluator).complete
     summary = json.loads((tmp_path / "tiny" / "summary.json").read_text())
     after = summary["versus"]["random"]
