@@ -137,6 +137,7 @@ def draw(page, edge):
 
 def wait_for_review(page):
     """Wait until the whole game shown in the review is reviewed."""
+    page.locator("#review-summary:not(:empty)").wait_for(state="attached")  # the review has begun
     page.locator("#review-state:empty").wait_for(state="attached")
 
 
