@@ -26,7 +26,7 @@ export function openShortcuts() {
   openDialog("keys", html("div", { class: "dialog-body" }, html("dl", { class: "keys" }, rows)));
 }
 
-const TYPING = "input:not([type=range]), select, textarea";
+const FIELDS = ":is(input, select, textarea):not(dialog *)"; // a closed dialog may keep the focus until the next frame
 const SLIDING = /^(Arrow.*|Home|End)$/; // keys that a slider uses
 
 /** Return the name of a key. With another script, it is the Latin letter at the same place on the keyboard. */
@@ -40,8 +40,8 @@ function nameOf({ key, code }) {
 export function listenToKeys(actions, onTable) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector("dialog[open]") || event.target.closest(TYPING)) return;
-    if (event.target.matches("[type=range]") && SLIDING.test(event.key)) return;
+    const field = event.target.closest(FIELDS);
+    if (document.querySelector("dialog[open]") || (field && (field.type !== "range" || SLIDING.test(event.key)))) return;
     const name = nameOf(event);
     const action = (onTable() || name === "?") && actions[ACTIONS[name]];
     if (action && action() !== false);
