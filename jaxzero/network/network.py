@@ -303,6 +303,11 @@ def _init_program(network: Network) -> Callable:
     return jax.jit(network.init, compiler_options={"xla_backend_optimization_level": 1})
 
 
+def param_shapes(network: Network) -> chex.ArrayTree:
+    """Return the shapes of the parameters of a network."""
+    return jax.eval_shape(partial(init_params, network), jax.random.key(0))
+
+
 def count_params(params: chex.ArrayTree) -> int:
     """Count the numbers in a tree of parameters."""
     return sum(leaf.size for leaf in jax.tree.leaves(params))

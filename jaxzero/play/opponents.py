@@ -10,6 +10,7 @@ from jaxzero.play.game import choose, draw_turn, warm_up
 from jaxzero.play.looking import prepare
 from jaxzero.players.players import LEVELS, Player, find_level, make_player
 from jaxzero.runs.resize import resize
+from jaxzero.runs.run_dir import shipped_names
 from jaxzero.runs.weights import load_weights
 from jaxzero.solver.endgame import can_solve, solve
 
@@ -17,14 +18,12 @@ from jaxzero.solver.endgame import can_solve, solve
 @lru_cache(maxsize=8)
 def agent_of(board: DotsAndBoxes) -> Agent:
     """Return the pretrained network of a board, else the one that plays its size best."""
-    name = OWN_NETWORK.get(str(board), "7x7" if board.num_boxes > LARGE else "5x5")
+    if str(board) in shipped_names():
+        return load_weights(str(board)).agent
+    name = "7x7" if board.num_boxes > LARGE else "5x5"
     return resize(load_weights(name).agent, board, f"weights: {name}")
 
 
-# The boards that a network was trained on. The 5x5 network is stronger on 4x4 than `4x4`; the 7x7
-# network was trained on 6x6 boards too.
-TRAINED = ("2x2", "2x3", "3x3", "4x4", "5x5", "6x6", "7x7")
-OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "5x5", "6x6": "7x7"}
 LARGE = 30  # boxes; on larger boards the 7x7 network is better than the 5x5 network
 
 

@@ -15,8 +15,7 @@ from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.network.features import LENGTHS_PLANE, PLANES, count_rows
-from jaxzero.network.network import Agent, Network
-from jaxzero.runs.weights import param_shapes
+from jaxzero.network.network import Agent, Network, param_shapes
 
 # The kernel that reads the lengths of chains, and the index of that input.
 LENGTHS_KERNEL, LENGTHS_ROW = "params/planes/kernel", len(PLANES) + LENGTHS_PLANE

@@ -37,6 +37,8 @@ OF_TRAINING = (
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 ORBAX_PATTERN = r"[][*?{}\\]|\b(?:gs|s3):"  # what orbax does not take literally in a path
 SUFFIX = ".safetensors"  # of exported networks
+# Boards without a network of their own, and the shipped one that plays them best.
+PLAYED_BY = {"4x4": "5x5", "6x6": "7x7"}
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 
 
@@ -65,13 +67,13 @@ def run_folder(name: str) -> Path | None:
 
 def shipped_file(name: str) -> Path:
     """Return the file of a shipped network."""
-    return shipped_folder("weights") / f"{name}{SUFFIX}"
+    return shipped_folder("weights") / f"{PLAYED_BY.get(name, name)}{SUFFIX}"
 
 
 def shipped_names() -> list[str]:
     """Return the names of the shipped networks, the smallest board first."""
     names = (path.stem for path in shipped_folder("weights").glob(f"*{SUFFIX}"))
-    return sorted(names, key=lambda name: (len(name), name))
+    return sorted({*names, *PLAYED_BY}, key=lambda name: (len(name), name))
 
 
 def check_run(option: str, folder: Path) -> None:

@@ -18,11 +18,10 @@ import jax
 import jaxzero
 from jaxzero.config import Config, plan
 from jaxzero.host.files import append_text, only_warn, write_json
-from jaxzero.network.network import Network, count_params
+from jaxzero.network.network import Network, count_params, param_shapes
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
 from jaxzero.runs.run_dir import command_name
-from jaxzero.runs.weights import param_shapes
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"

@@ -14,7 +14,6 @@ import json
 import os
 import zlib
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,14 +25,16 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from jaxzero.config import Config, config_of, config_of_file
+from jaxzero.config import Config, GameConfig, config_of, config_of_file
 from jaxzero.errors import InputError
 from jaxzero.heads import heads_of
 from jaxzero.host.files import atomic_write, read_json, write_json
-from jaxzero.network.network import Agent, Network, init_params
+from jaxzero.network.network import Agent, Network, param_shapes
+from jaxzero.runs.resize import resize
 from jaxzero.runs.run_dir import (
     CHECKPOINTS,
     INITIAL_FILE,
+    PLAYED_BY,
     SUFFIX,
     check_run,
     config_file,
@@ -76,8 +77,20 @@ def load_weights(name: str, field: str = "weights") -> LoadedAgent:
     if not shipped:  # shipped networks fit; tracing takes a second
         check_shapes(f"{field}: {file.name}", flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
-    where = name if shipped else os.path.abspath(file)
-    return LoadedAgent(agent, config, record["iteration"], record, where)
+    loaded = LoadedAgent(agent, config, record["iteration"], record, os.path.abspath(file))
+    return for_its_board(loaded, name) if shipped else loaded
+
+
+def for_its_board(loaded: LoadedAgent, name: str) -> LoadedAgent:
+    """Return a shipped network for the board of its name, which may be none that it trained on."""
+    if name not in PLAYED_BY:
+        return loaded._replace(name=name)
+    game = GameConfig(*map(int, name.split("x")))
+    agent = resize(loaded.agent, game.board, name)
+    # Settings of its training and its measured strength are those of another board.
+    config = Config(game, loaded.config.network, loaded.config.search)
+    record = {"training": loaded.record["training"]}
+    return LoadedAgent(agent, config, loaded.iteration, record, name)
 
 
 def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_dir") -> LoadedAgent:
@@ -164,7 +177,8 @@ def _sum_exported(flat: dict[str, np.ndarray], about: str) -> str:
 def to_half(params: chex.ArrayTree) -> dict[str, np.ndarray]:
     """Return the arrays of a tree by path, as float16, which is precise enough to play."""
     flat = flatten_dict(params, sep="/")
-    return {name: np.asarray(leaf, np.float16) for name, leaf in flat.items()}
+    # safetensors writes the memory of an array as it lies, also of one that is transposed.
+    return {name: np.asarray(leaf, np.float16, order="C") for name, leaf in flat.items()}
 
 
 def from_half(flat: dict[str, np.ndarray]) -> chex.ArrayTree:
@@ -177,11 +191,6 @@ def network_of(config: Config, flat: dict[str, np.ndarray]) -> Network:
     heads = heads_of(config.network)
     names = tuple(name for name in heads if name == "margin" or f"params/{name}/kernel" in flat)
     return Network(config.game.board, config.network, head_names=names)
-
-
-def param_shapes(network: Network) -> chex.ArrayTree:
-    """Return the shapes of the parameters of a network."""
-    return jax.eval_shape(partial(init_params, network), jax.random.key(0))
 
 
 def check_shapes(field: str, flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:

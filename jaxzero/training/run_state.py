@@ -7,10 +7,10 @@ import jax
 
 from jaxzero.config import Config, plan
 from jaxzero.errors import InputError, RunError
-from jaxzero.network.network import Network
+from jaxzero.network.network import Network, param_shapes
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, resize_params
-from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
+from jaxzero.runs.weights import LoadedAgent, transfer
 from jaxzero.training.devices import assert_replicated, local_copy, replicate, shard, shard_actor
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
 from jaxzero.training.learner import Learner, Schedule, init_learner, schedule_of

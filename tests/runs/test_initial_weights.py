@@ -11,9 +11,9 @@ from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.network import Agent, Network
+from jaxzero.network.network import Agent, Network, param_shapes
 from jaxzero.runs.resize import resize_params
-from jaxzero.runs.weights import LoadedAgent, param_shapes, transfer
+from jaxzero.runs.weights import LoadedAgent, transfer
 from jaxzero.training.run_state import fitted, refuse_misfit, start_run
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16")
