@@ -96,7 +96,7 @@ def boards_table(matches: list[dict]) -> list[list[str]]:
 
 
 def draw(path: Path) -> None:
-    """Plot the wrong moves of the shipped 4x4 and 5x5 by undrawn edges."""
+    """Plot the wrong moves of the shipped 5x5 on 4x4 and 5x5 by undrawn edges."""
     figure = new_figure(figsize=(7, 4), layout="constrained")
     axis = figure.add_subplot()
     for color, (label, player, shares) in zip(range(4), lines(), strict=True):
@@ -112,9 +112,10 @@ def draw(path: Path) -> None:
 
 
 def lines() -> Iterator[tuple[str, str, dict[int, float]]]:
-    """Yield network, player, and the wrong moves in percent by the middle of a band."""
-    for name in ("4x4", "5x5"):
-        for player, parts in read(WEIGHTS / f"{name}.json")["suite"].items():
+    """Yield board, player, and the wrong moves in percent by the middle of a band."""
+    files = {"4x4": RESULTS / "cpu_2_cores_4x4.json", "5x5": WEIGHTS / "5x5.json"}
+    for name, file in files.items():
+        for player, parts in read(file)["suite"].items():
             bands = parts["by_undrawn"].items()
             middle = {sum(map(int, band.split("-"))) / 2: part for band, part in bands}
             yield name, player, {x: 100 * part["wrong_share"] for x, part in middle.items()}
