@@ -18,9 +18,9 @@ from jaxzero.solver.endgame import can_solve, solve
 @lru_cache(maxsize=8)
 def agent_of(board: DotsAndBoxes) -> Agent:
     """Return the pretrained network of a board, else the one that plays its size best."""
-    if str(board) in shipped_names():
-        return load_weights(str(board)).agent
-    name = "7x7" if board.num_boxes > LARGE else "5x5"
+    name = str(board)
+    if name not in shipped_names():
+        name = "7x7" if board.num_boxes > LARGE else "5x5"
     return resize(load_weights(name).agent, board, f"weights: {name}")
 
 

@@ -77,20 +77,19 @@ def load_weights(name: str, field: str = "weights") -> LoadedAgent:
     if not shipped:  # shipped networks fit; tracing takes a second
         check_shapes(f"{field}: {file.name}", flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
-    loaded = LoadedAgent(agent, config, record["iteration"], record, os.path.abspath(file))
-    return for_its_board(loaded, name) if shipped else loaded
+    where = name if shipped else os.path.abspath(file)
+    loaded = LoadedAgent(agent, config, record["iteration"], record, where)
+    return for_board_of_name(loaded) if name in PLAYED_BY else loaded
 
 
-def for_its_board(loaded: LoadedAgent, name: str) -> LoadedAgent:
-    """Return a shipped network for the board of its name, which may be none that it trained on."""
-    if name not in PLAYED_BY:
-        return loaded._replace(name=name)
-    game = GameConfig(*map(int, name.split("x")))
-    agent = resize(loaded.agent, game.board, name)
+def for_board_of_name(loaded: LoadedAgent) -> LoadedAgent:
+    """Return a network of another board for the board that its name says."""
+    game = GameConfig(*map(int, loaded.name.split("x")))
+    agent = resize(loaded.agent, game.board, loaded.name)
     # Settings of its training and its measured strength are those of another board.
     config = Config(game, loaded.config.network, loaded.config.search)
     record = {"training": loaded.record["training"]}
-    return LoadedAgent(agent, config, loaded.iteration, record, name)
+    return loaded._replace(agent=agent, config=config, record=record)
 
 
 def load_agent(run_dir: Path, checkpoint: int | None = None, field: str = "run_dir") -> LoadedAgent:
